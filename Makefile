@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# A thin front for meson: "make help" lists the targets.
+
+BUILD := build
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+.PHONY: all
+all: $(BUILD)/build.ninja
+	ninja -C $(BUILD)
+
+$(BUILD)/build.ninja:
+	meson setup --prefix=$(PREFIX) $(BUILD)
+
+.PHONY: help
+help: ## list the targets
+	@echo 'make             build into $(BUILD)/, nothing else'
+	@sed -n 's/^\([a-z-]*\):.*## /\1 /p' Makefile | \
+		while read -r name what; do printf 'make %-11s %s\n' "$$name" "$$what"; done
+
+.PHONY: setup
+setup: ## install the packages that a build needs, if any are missing
+	@tools/setup/install build
+
+.PHONY: check
+check: ## install what the tests need, run all tests
+	@tools/setup/install build check
+	@tests/run
+
+.PHONY: install
+install: ## install what is built; PREFIX (default /usr/local) and DESTDIR are honoured
+	@[ -e $(BUILD)/build.ninja ] || { echo 'nothing built yet; run: make' >&2; exit 1; }
+	meson configure $(BUILD) -Dprefix=$(PREFIX)
+	DESTDIR=$(DESTDIR) meson install -C $(BUILD)
+
+.PHONY: clean
+clean: ## remove everything that was built
+	rm -rf build build-asan build-clang
