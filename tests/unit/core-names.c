@@ -1,0 +1,696 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Each row of the tables in spec §10, with the result flags exactly. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base.h"
+#include "failalloc.h"
+#include "kdbus.h"
+#include "limits.h"
+#include "names.h"
+
+#define NAME "foo.bla.blaz"
+
+#define REPLACE KDBUS_NAME_REPLACE_EXISTING
+#define ALLOW KDBUS_NAME_ALLOW_REPLACEMENT
+#define QUEUE KDBUS_NAME_QUEUE
+#define IN_QUEUE KDBUS_NAME_IN_QUEUE
+#define ACTIVATOR KDBUS_NAME_ACTIVATOR
+#define PRIMARY KDBUS_NAME_PRIMARY
+#define ACQUIRED KDBUS_NAME_ACQUIRED
+
+enum { A, B, C, D, N_HOLDERS };
+
+static struct core_names names;
+static struct core_name_holder holders[N_HOLDERS];
+static struct core_name_change last;
+
+static int setup(void **state)
+{
+	core_names_init(&names);
+	for (size_t i = 0; i < N_HOLDERS; i++)
+		core_name_holder_init(&holders[i], i + 1);
+	memset(&last, 0, sizeof(last));
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	core_name_change_done(&last);
+	for (size_t i = 0; i < N_HOLDERS; i++) {
+		while (core_names_release_next(&names, &holders[i], &last))
+			core_name_change_done(&last);
+		core_name_holder_deinit(&holders[i]);
+	}
+	core_names_deinit(&names);
+	return failalloc_live() ? -1 : 0;
+}
+
+static void acquire_name(int who, const char *name, u64 flags, int result, u64 return_flags)
+{
+	u64 got = ~0ULL;
+
+	core_name_change_done(&last);
+	assert_int_equal(
+		core_names_acquire(&names, &holders[who], name, flags, &got, &last), result);
+	assert_int_equal(got, return_flags);
+}
+
+static void acquire(int who, u64 flags, u64 return_flags)
+{
+	acquire_name(who, NAME, flags, 0, return_flags);
+}
+
+static void attach(int who, int result)
+{
+	core_name_change_done(&last);
+	assert_int_equal(core_names_attach_activator(&names, &holders[who], NAME, &last), result);
+}
+
+static void release(int who, int result)
+{
+	core_name_change_done(&last);
+	assert_int_equal(core_names_release(&names, &holders[who], NAME, &last), result);
+}
+
+static void nothing_changed(void)
+{
+	static const struct core_name_change nothing;
+
+	assert_int_equal(last.type, 0);
+	assert_memory_equal(&last, &nothing, sizeof(nothing));
+}
+
+static void changed(u64 type, int from, u64 old_flags, int to, u64 new_flags)
+{
+	assert_int_equal(last.type, type);
+	assert_ptr_equal(last.old_holder, from < 0 ? NULL : &holders[from]);
+	assert_int_equal(last.old_flags, old_flags);
+	assert_ptr_equal(last.new_holder, to < 0 ? NULL : &holders[to]);
+	assert_int_equal(last.new_flags, new_flags);
+	assert_string_equal(last.name, NAME);
+	assert_int_not_equal(last.name_id, 0);
+}
+
+static void nothing_moves(void)
+{
+	assert_null(last.move_from);
+	assert_null(last.move_to);
+}
+
+static void messages_move(int from, int to)
+{
+	assert_ptr_equal(last.move_from, &holders[from]);
+	assert_ptr_equal(last.move_to, &holders[to]);
+}
+
+/* The claim of @who; 0: none. */
+static void claim(int who, u64 flags)
+{
+	struct core_name_record *record = core_name_holder_find(&holders[who], NAME);
+
+	if (!flags) {
+		assert_null(record);
+		return;
+	}
+	assert_non_null(record);
+	assert_int_equal(record->flags, flags);
+	assert_int_equal(core_name_record_owns(record), !!(flags & PRIMARY));
+}
+
+static void owner_is(int who)
+{
+	struct core_name *name = core_names_find(&names, NAME);
+
+	if (who < 0) {
+		assert_null(name);
+		return;
+	}
+	assert_non_null(name);
+	assert_ptr_equal(core_name_owner(name)->holder, &holders[who]);
+}
+
+/* The queue, as a string of holders: "BCA". */
+static void queue_is(const char *expected)
+{
+	struct core_name *name = core_names_find(&names, NAME);
+	char got[N_HOLDERS + 1] = "";
+	struct core_name_record *record;
+	size_t n = 0;
+
+	assert_non_null(name);
+	core_name_for_each_queued(record, name)
+		got[n++] = 'A' + (record->holder - holders);
+	assert_string_equal(got, expected);
+}
+
+/* §10.3 row 1 */
+static void acquire_of_a_free_name_makes_primary(void **state)
+{
+	acquire(A, 0, PRIMARY | ACQUIRED);
+	changed(KDBUS_ITEM_NAME_ADD, -1, 0, A, PRIMARY);
+	nothing_moves();
+	claim(A, PRIMARY);
+	owner_is(A);
+}
+
+/* §10.3 row 1: the stored flags are reported, REPLACE_EXISTING is not stored */
+static void acquire_reports_the_stored_flags(void **state)
+{
+	acquire(A, REPLACE | ALLOW | QUEUE, PRIMARY | ACQUIRED | ALLOW | QUEUE);
+	changed(KDBUS_ITEM_NAME_ADD, -1, 0, A, PRIMARY | ALLOW | QUEUE);
+	claim(A, PRIMARY | ALLOW | QUEUE);
+}
+
+/* §10.3 row 2 */
+static void acquire_takes_the_name_from_its_activator_without_any_flag(void **state)
+{
+	attach(A, 0);
+	acquire(B, 0, PRIMARY | ACQUIRED);
+	changed(KDBUS_ITEM_NAME_CHANGE, A, ACTIVATOR | PRIMARY, B, PRIMARY);
+	messages_move(A, B);
+	claim(A, ACTIVATOR | IN_QUEUE);
+	claim(B, PRIMARY);
+	owner_is(B);
+	queue_is("B");
+}
+
+/* §10.3 row 3 */
+static void acquire_by_the_owner_updates_its_flags(void **state)
+{
+	acquire(A, ALLOW, PRIMARY | ACQUIRED | ALLOW);
+	acquire(A, QUEUE, PRIMARY | QUEUE);
+	nothing_changed();
+	claim(A, PRIMARY | QUEUE);
+	acquire(A, 0, PRIMARY);
+	nothing_changed();
+	claim(A, PRIMARY);
+}
+
+/* §10.3 row 3 precedes row 4 */
+static void the_owner_does_not_replace_itself(void **state)
+{
+	acquire(A, ALLOW, PRIMARY | ACQUIRED | ALLOW);
+	acquire(A, REPLACE | ALLOW, PRIMARY | ALLOW);
+	nothing_changed();
+	queue_is("A");
+}
+
+/* §10.3 row 4 */
+static void a_replaced_owner_loses_its_record(void **state)
+{
+	acquire(A, ALLOW, PRIMARY | ACQUIRED | ALLOW);
+	acquire(B, REPLACE, PRIMARY | ACQUIRED);
+	changed(KDBUS_ITEM_NAME_CHANGE, A, PRIMARY | ALLOW, B, PRIMARY);
+	nothing_moves();
+	claim(A, 0);
+	claim(B, PRIMARY);
+	assert_int_equal(holders[A].count, 0);
+}
+
+/* §10.3 row 4 */
+static void a_replaced_owner_that_queues_becomes_second(void **state)
+{
+	acquire(A, ALLOW | QUEUE, PRIMARY | ACQUIRED | ALLOW | QUEUE);
+	acquire(C, QUEUE, IN_QUEUE | ACQUIRED | QUEUE);
+	acquire(B, REPLACE, PRIMARY | ACQUIRED);
+	changed(KDBUS_ITEM_NAME_CHANGE, A, PRIMARY | ALLOW | QUEUE, B, PRIMARY);
+	nothing_moves();
+	claim(A, IN_QUEUE | ALLOW | QUEUE);
+	queue_is("BAC");
+}
+
+/* §10.3 row 4 */
+static void replacing_jumps_the_queue_from_within(void **state)
+{
+	acquire(A, ALLOW | QUEUE, PRIMARY | ACQUIRED | ALLOW | QUEUE);
+	acquire(B, QUEUE, IN_QUEUE | ACQUIRED | QUEUE);
+	acquire(C, QUEUE, IN_QUEUE | ACQUIRED | QUEUE);
+	acquire(C, REPLACE | ALLOW, PRIMARY | ACQUIRED | ALLOW);
+	changed(KDBUS_ITEM_NAME_CHANGE, A, PRIMARY | ALLOW | QUEUE, C, PRIMARY | ALLOW);
+	queue_is("CAB");
+	claim(C, PRIMARY | ALLOW);
+}
+
+/* §10.3 row 4 precedes row 5 */
+static void replacing_comes_before_queueing(void **state)
+{
+	acquire(A, ALLOW, PRIMARY | ACQUIRED | ALLOW);
+	acquire(B, REPLACE | QUEUE, PRIMARY | ACQUIRED | QUEUE);
+	queue_is("B");
+}
+
+/* §10.3 row 4: an idle activator of the name has no part in it */
+static void replacing_leaves_the_activator_alone(void **state)
+{
+	attach(D, 0);
+	acquire(A, ALLOW, PRIMARY | ACQUIRED | ALLOW);
+	acquire(B, REPLACE, PRIMARY | ACQUIRED);
+	changed(KDBUS_ITEM_NAME_CHANGE, A, PRIMARY | ALLOW, B, PRIMARY);
+	nothing_moves();
+	claim(D, ACTIVATOR | IN_QUEUE);
+}
+
+/* §10.3 row 5 */
+static void queueing_appends_at_the_tail(void **state)
+{
+	acquire(A, 0, PRIMARY | ACQUIRED);
+	acquire(B, QUEUE, IN_QUEUE | ACQUIRED | QUEUE);
+	nothing_changed();
+	acquire(C, QUEUE | ALLOW, IN_QUEUE | ACQUIRED | QUEUE | ALLOW);
+	nothing_changed();
+	claim(B, IN_QUEUE | QUEUE);
+	queue_is("ABC");
+	owner_is(A);
+}
+
+/* §10.3 row 5: both sides must agree for row 4 to apply */
+static void replacing_an_owner_that_does_not_allow_it_queues(void **state)
+{
+	acquire(A, QUEUE, PRIMARY | ACQUIRED | QUEUE);
+	acquire(B, REPLACE | QUEUE, IN_QUEUE | ACQUIRED | QUEUE);
+	nothing_changed();
+	queue_is("AB");
+}
+
+/* §10.3 row 6 */
+static void queueing_again_keeps_the_position(void **state)
+{
+	acquire(A, 0, PRIMARY | ACQUIRED);
+	acquire(B, QUEUE, IN_QUEUE | ACQUIRED | QUEUE);
+	acquire(C, QUEUE, IN_QUEUE | ACQUIRED | QUEUE);
+	acquire(B, QUEUE | ALLOW, IN_QUEUE | QUEUE | ALLOW);
+	nothing_changed();
+	queue_is("ABC");
+	claim(B, IN_QUEUE | QUEUE | ALLOW);
+}
+
+/* §10.3 row 7 */
+static void acquire_without_queue_leaves_the_queue(void **state)
+{
+	acquire(A, 0, PRIMARY | ACQUIRED);
+	acquire(B, QUEUE, IN_QUEUE | ACQUIRED | QUEUE);
+	acquire(B, ALLOW, ALLOW);
+	nothing_changed();
+	queue_is("A");
+	claim(B, 0);
+}
+
+/* §10.3 row 8 */
+static void acquire_of_a_taken_name_is_eexist(void **state)
+{
+	acquire(A, 0, PRIMARY | ACQUIRED);
+	acquire_name(B, NAME, 0, -EEXIST, 0);
+	acquire_name(B, NAME, ALLOW | REPLACE, -EEXIST, ALLOW);
+	queue_is("A");
+	claim(B, 0);
+	owner_is(A);
+}
+
+/* §10.3 row 8: ALLOW_REPLACEMENT of the owner alone is not enough */
+static void acquire_without_replace_existing_is_eexist(void **state)
+{
+	acquire(A, ALLOW, PRIMARY | ACQUIRED | ALLOW);
+	acquire_name(B, NAME, ALLOW, -EEXIST, ALLOW);
+	claim(A, PRIMARY | ALLOW);
+}
+
+/* §10.3 row 4: the owner's latest request counts */
+static void the_owner_can_withdraw_its_permission_to_replace(void **state)
+{
+	acquire(A, ALLOW, PRIMARY | ACQUIRED | ALLOW);
+	acquire(A, 0, PRIMARY);
+	acquire_name(B, NAME, REPLACE, -EEXIST, 0);
+}
+
+/* §10.3 checks, §4.7: state bits are no request flags */
+static void acquire_refuses_other_flags(void **state)
+{
+	for (u64 flag = IN_QUEUE; flag; flag <<= 1)
+		acquire_name(A, NAME, flag, -EINVAL, ~0ULL);
+	owner_is(-1);
+}
+
+/* §10.3 checks: syntax before everything else */
+static void acquire_refuses_malformed_names(void **state)
+{
+	acquire_name(A, ".bla.blaz", 0, -EINVAL, ~0ULL);
+	acquire_name(A, "foo", 0, -EINVAL, ~0ULL);
+	acquire_name(A, "foo.bla.bl.*", 0, -EINVAL, ~0ULL);
+	assert_int_equal(names.count, 0);
+}
+
+/* §10.3 checks, §2: 256 names per connection, owned or queued for */
+static void the_257th_name_is_e2big(void **state)
+{
+	char name[32];
+
+	acquire(A, ALLOW, PRIMARY | ACQUIRED | ALLOW);
+	acquire(B, QUEUE, IN_QUEUE | ACQUIRED | QUEUE);
+	for (int i = 1; i < CORE_CONN_MAX_NAMES; i++) {
+		snprintf(name, sizeof(name), "com.example.n%d", i);
+		acquire_name(B, name, 0, 0, PRIMARY | ACQUIRED);
+	}
+	assert_int_equal(holders[B].count, CORE_CONN_MAX_NAMES);
+	acquire_name(B, "com.example.more", 0, -E2BIG, ~0ULL);
+	/* A record the connection has already is not a new one. */
+	acquire(B, REPLACE, PRIMARY | ACQUIRED);
+	acquire(B, 0, PRIMARY);
+	assert_null(core_names_find(&names, "com.example.more"));
+	release(B, 0);
+	acquire_name(B, "com.example.more", 0, 0, PRIMARY | ACQUIRED);
+}
+
+/* §10.3 checks: the limit is looked at before the state of the name */
+static void e2big_precedes_eexist(void **state)
+{
+	char name[32];
+
+	acquire(A, 0, PRIMARY | ACQUIRED);
+	for (int i = 0; i < CORE_CONN_MAX_NAMES; i++) {
+		snprintf(name, sizeof(name), "com.example.n%d", i);
+		acquire_name(B, name, 0, 0, PRIMARY | ACQUIRED);
+	}
+	acquire_name(B, NAME, 0, -E2BIG, ~0ULL);
+}
+
+/* §1.6: an activator cannot ask for names */
+static void an_activator_acquires_nothing(void **state)
+{
+	attach(A, 0);
+	acquire_name(A, NAME, 0, -EOPNOTSUPP, ~0ULL);
+	acquire_name(A, "foo.other", 0, -EOPNOTSUPP, ~0ULL);
+}
+
+/* §10.4 row 1 */
+static void release_of_a_place_in_the_queue_is_silent(void **state)
+{
+	acquire(A, 0, PRIMARY | ACQUIRED);
+	acquire(B, QUEUE, IN_QUEUE | ACQUIRED | QUEUE);
+	acquire(C, QUEUE, IN_QUEUE | ACQUIRED | QUEUE);
+	release(B, 0);
+	nothing_changed();
+	queue_is("AC");
+}
+
+/* §10.4 row 2 */
+static void release_passes_the_name_to_the_next_in_the_queue(void **state)
+{
+	attach(D, 0);
+	acquire(A, ALLOW, PRIMARY | ACQUIRED | ALLOW);
+	acquire(B, QUEUE, IN_QUEUE | ACQUIRED | QUEUE);
+	acquire(C, QUEUE, IN_QUEUE | ACQUIRED | QUEUE);
+	release(A, 0);
+	changed(KDBUS_ITEM_NAME_CHANGE, A, PRIMARY | ALLOW, B, PRIMARY | QUEUE);
+	nothing_moves();
+	claim(B, PRIMARY | QUEUE);
+	claim(C, IN_QUEUE | QUEUE);
+	claim(D, ACTIVATOR | IN_QUEUE);
+	queue_is("BC");
+}
+
+/* §10.4 row 3 */
+static void release_gives_the_name_back_to_its_activator(void **state)
+{
+	attach(A, 0);
+	acquire(B, QUEUE, PRIMARY | ACQUIRED | QUEUE);
+	release(B, 0);
+	changed(KDBUS_ITEM_NAME_CHANGE, B, PRIMARY | QUEUE, A, ACTIVATOR | PRIMARY);
+	messages_move(B, A);
+	claim(A, ACTIVATOR | PRIMARY);
+	owner_is(A);
+}
+
+/* §10.4 row 4 */
+static void release_by_the_last_owner_removes_the_name(void **state)
+{
+	acquire(A, ALLOW, PRIMARY | ACQUIRED | ALLOW);
+	release(A, 0);
+	changed(KDBUS_ITEM_NAME_REMOVE, A, PRIMARY | ALLOW, -1, 0);
+	nothing_moves();
+	owner_is(-1);
+	assert_int_equal(names.count, 0);
+}
+
+/* §10.4 row 5 */
+static void an_outranked_activator_leaves_silently(void **state)
+{
+	attach(A, 0);
+	acquire(B, 0, PRIMARY | ACQUIRED);
+	release(A, 0);
+	nothing_changed();
+	claim(B, PRIMARY);
+	release(B, 0);
+	changed(KDBUS_ITEM_NAME_REMOVE, B, PRIMARY, -1, 0);
+}
+
+/* §10.4 row 6 */
+static void release_by_the_acting_activator_removes_the_name(void **state)
+{
+	attach(A, 0);
+	release(A, 0);
+	changed(KDBUS_ITEM_NAME_REMOVE, A, ACTIVATOR | PRIMARY, -1, 0);
+	nothing_moves();
+	owner_is(-1);
+}
+
+/* §6.12 */
+static void release_of_an_unknown_name_is_esrch(void **state)
+{
+	release(A, -ESRCH);
+	assert_int_equal(core_names_release(&names, &holders[A], ".bla", &last), -ESRCH);
+	assert_int_equal(core_names_release(&names, &holders[A], "", &last), -ESRCH);
+	acquire(A, 0, PRIMARY | ACQUIRED);
+	release(A, 0);
+	release(A, -ESRCH);
+}
+
+/* §6.12 */
+static void release_of_the_name_of_another_is_eaddrinuse(void **state)
+{
+	acquire(A, 0, PRIMARY | ACQUIRED);
+	release(B, -EADDRINUSE);
+	owner_is(A);
+}
+
+/* §1.8 step 6: in the order in which the names were asked for */
+static void release_next_keeps_the_order_of_the_requests(void **state)
+{
+	static const char *const order[] = { "z.z", NAME, "a.a", "m.m" };
+	struct core_name_change change;
+
+	acquire(B, 0, PRIMARY | ACQUIRED);
+	for (size_t i = 0; i < ARRAY_SIZE(order); i++)
+		acquire_name(A, order[i], QUEUE, 0,
+			     QUEUE | ACQUIRED | (i == 1 ? IN_QUEUE : PRIMARY));
+	acquire_name(A, "z.z", 0, 0, PRIMARY);
+	for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
+		assert_true(core_names_release_next(&names, &holders[A], &change));
+		assert_int_equal(change.type, i == 1 ? 0 : KDBUS_ITEM_NAME_REMOVE);
+		if (i != 1)
+			assert_string_equal(change.name, order[i]);
+		core_name_change_done(&change);
+	}
+	assert_false(core_names_release_next(&names, &holders[A], &change));
+	owner_is(B);
+}
+
+/* §10.5 */
+static void an_activator_of_a_free_name_owns_it(void **state)
+{
+	attach(A, 0);
+	changed(KDBUS_ITEM_NAME_ADD, -1, 0, A, ACTIVATOR | PRIMARY);
+	nothing_moves();
+	claim(A, ACTIVATOR | PRIMARY);
+	owner_is(A);
+	queue_is("");
+}
+
+/* §10.5 */
+static void an_activator_of_an_owned_name_waits_silently(void **state)
+{
+	acquire(B, 0, PRIMARY | ACQUIRED);
+	attach(A, 0);
+	nothing_changed();
+	claim(A, ACTIVATOR | IN_QUEUE);
+	owner_is(B);
+	queue_is("B");
+}
+
+/* §10.5 */
+static void a_second_activator_is_eexist(void **state)
+{
+	attach(A, 0);
+	attach(B, -EEXIST);
+	acquire(C, 0, PRIMARY | ACQUIRED);
+	attach(B, -EEXIST);
+	claim(B, 0);
+	release(A, 0);
+	attach(B, 0);
+	claim(B, ACTIVATOR | IN_QUEUE);
+}
+
+/* §10.5: any ordinary owner outranks the activator */
+static void the_activator_gets_the_name_only_when_the_queue_is_empty(void **state)
+{
+	acquire(B, 0, PRIMARY | ACQUIRED);
+	attach(A, 0);
+	acquire(C, QUEUE, IN_QUEUE | ACQUIRED | QUEUE);
+	release(B, 0);
+	changed(KDBUS_ITEM_NAME_CHANGE, B, PRIMARY, C, PRIMARY | QUEUE);
+	nothing_moves();
+	release(C, 0);
+	changed(KDBUS_ITEM_NAME_CHANGE, C, PRIMARY | QUEUE, A, ACTIVATOR | PRIMARY);
+	messages_move(C, A);
+}
+
+/* core/names.h invariant 5 */
+static void an_activator_has_one_name_and_a_wellformed_one(void **state)
+{
+	struct core_name_change change;
+
+	assert_int_equal(core_names_attach_activator(&names, &holders[A], "foo", &change), -EINVAL);
+	attach(A, 0);
+	assert_int_equal(core_names_attach_activator(&names, &holders[A], "a.b", &change), -EINVAL);
+	assert_int_equal(names.count, 1);
+}
+
+/* §10.7 */
+static void a_name_acquired_anew_has_another_id(void **state)
+{
+	u64 id;
+
+	acquire(A, 0, PRIMARY | ACQUIRED);
+	id = last.name_id;
+	assert_int_equal(core_names_find(&names, NAME)->id, id);
+	release(A, 0);
+	assert_int_equal(last.name_id, id);
+	acquire(A, 0, PRIMARY | ACQUIRED);
+	assert_int_not_equal(last.name_id, id);
+}
+
+/* §10.7, the reverse: the id is the name's as long as somebody holds it */
+static void a_name_that_changes_hands_keeps_its_id(void **state)
+{
+	u64 id;
+
+	attach(A, 0);
+	id = last.name_id;
+	acquire(B, 0, PRIMARY | ACQUIRED);
+	assert_int_equal(last.name_id, id);
+	acquire(C, QUEUE, IN_QUEUE | ACQUIRED | QUEUE);
+	release(A, 0);
+	release(B, 0);
+	assert_int_equal(last.name_id, id);
+	assert_int_equal(core_names_find(&names, NAME)->id, id);
+}
+
+/* §10.1 */
+static void the_grammar_of_names(void **state)
+{
+	static const char *const good[] = {
+		"a.b", "a.b.c", "A.Z", "_._", "-.-", "a1.b2", "_1.-2", "foo-bar.baz_1",
+	};
+	static const char *const bad[] = {
+		"", ".", "a", "a.", ".a", "a..b", "..", "a.b.", "1.a", "a.1", "a.b.2c", "a b.c",
+		"a.b*", "*.a", "a.*.b", "*", "a.**", "a.*.", "a/b.c", "a:b.c", "\xe4.b", "a.\xc0",
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
+		assert_true(core_name_is_valid(good[i], false));
+		assert_true(core_name_is_valid(good[i], true));
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
+		assert_false(core_name_is_valid(bad[i], false));
+		assert_false(core_name_is_valid(bad[i], true));
+	}
+	assert_false(core_name_is_valid("a.*", false));
+	assert_true(core_name_is_valid("a.*", true));
+	assert_true(core_name_is_valid("a.b.*", true));
+}
+
+/* §10.1 */
+static void a_name_has_at_most_255_characters(void **state)
+{
+	char name[258];
+
+	memset(name, 'x', sizeof(name));
+	name[1] = '.';
+	name[255] = '\0';
+	assert_true(core_name_is_valid(name, false));
+	name[255] = 'x';
+	name[256] = '\0';
+	assert_false(core_name_is_valid(name, false));
+	name[253] = '.';
+	name[254] = '*';
+	name[255] = '\0';
+	assert_true(core_name_is_valid(name, true));
+	name[254] = '.';
+	name[253] = 'x';
+	name[255] = '*';
+	assert_false(core_name_is_valid(name, true));
+}
+
+static void destructors_take_null(void **state)
+{
+	core_name_change_done(NULL);
+	core_name_holder_deinit(NULL);
+	core_names_deinit(NULL);
+}
+
+#define test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		test(acquire_of_a_free_name_makes_primary),
+		test(acquire_reports_the_stored_flags),
+		test(acquire_takes_the_name_from_its_activator_without_any_flag),
+		test(acquire_by_the_owner_updates_its_flags),
+		test(the_owner_does_not_replace_itself),
+		test(a_replaced_owner_loses_its_record),
+		test(a_replaced_owner_that_queues_becomes_second),
+		test(replacing_jumps_the_queue_from_within),
+		test(replacing_comes_before_queueing),
+		test(replacing_leaves_the_activator_alone),
+		test(queueing_appends_at_the_tail),
+		test(replacing_an_owner_that_does_not_allow_it_queues),
+		test(queueing_again_keeps_the_position),
+		test(acquire_without_queue_leaves_the_queue),
+		test(acquire_of_a_taken_name_is_eexist),
+		test(acquire_without_replace_existing_is_eexist),
+		test(the_owner_can_withdraw_its_permission_to_replace),
+		test(acquire_refuses_other_flags),
+		test(acquire_refuses_malformed_names),
+		test(the_257th_name_is_e2big),
+		test(e2big_precedes_eexist),
+		test(an_activator_acquires_nothing),
+		test(release_of_a_place_in_the_queue_is_silent),
+		test(release_passes_the_name_to_the_next_in_the_queue),
+		test(release_gives_the_name_back_to_its_activator),
+		test(release_by_the_last_owner_removes_the_name),
+		test(an_outranked_activator_leaves_silently),
+		test(release_by_the_acting_activator_removes_the_name),
+		test(release_of_an_unknown_name_is_esrch),
+		test(release_of_the_name_of_another_is_eaddrinuse),
+		test(release_next_keeps_the_order_of_the_requests),
+		test(an_activator_of_a_free_name_owns_it),
+		test(an_activator_of_an_owned_name_waits_silently),
+		test(a_second_activator_is_eexist),
+		test(the_activator_gets_the_name_only_when_the_queue_is_empty),
+		test(an_activator_has_one_name_and_a_wellformed_one),
+		test(a_name_acquired_anew_has_another_id),
+		test(a_name_that_changes_hands_keeps_its_id),
+		test(the_grammar_of_names),
+		test(a_name_has_at_most_255_characters),
+		test(destructors_take_null),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
