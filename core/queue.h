@@ -30,7 +30,6 @@
  */
 struct core_queue_entry {
 	s64 priority;
-	u64 arrival;
 	struct list_head fifo;
 	struct rb_node node;
 };
@@ -43,7 +42,6 @@ struct core_queue_entry {
  */
 struct core_queue {
 	u32 n;
-	u64 arrivals;
 	struct list_head fifo;
 	struct rb_root by_priority;
 };
