@@ -7,36 +7,6 @@
 #define STORED_FLAGS (KDBUS_NAME_ALLOW_REPLACEMENT | KDBUS_NAME_QUEUE)
 #define REQUEST_FLAGS (KDBUS_NAME_REPLACE_EXISTING | STORED_FLAGS)
 
-/* Not ctype: what a letter is must not depend on a locale. */
-static bool is_element_char(char c, bool first)
-{
-	if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-')
-		return true;
-	return !first && c >= '0' && c <= '9';
-}
-
-bool core_name_is_valid(const char *name, bool wildcard)
-{
-	bool first = true, dotted = false;
-	size_t i;
-
-	for (i = 0; name[i]; i++) {
-		if (i == CORE_NAME_MAX_LEN)
-			return false;
-		if (name[i] == '.') {
-			if (first)
-				return false;
-			first = true;
-			dotted = true;
-		} else if (is_element_char(name[i], first)) {
-			first = false;
-		} else {
-			return wildcard && dotted && first && name[i] == '*' && !name[i + 1];
-		}
-	}
-	return dotted && !first;
-}
-
 void core_names_init(struct core_names *names)
 {
 	*names = (struct core_names){ .tree = RB_ROOT };
@@ -377,7 +347,7 @@ int core_names_acquire(struct core_names *names, struct core_name_holder *holder
 	u64 state;
 	int r;
 
-	if ((flags & ~REQUEST_FLAGS) || !core_name_is_valid(name, false))
+	if ((flags & ~REQUEST_FLAGS) || !core_name_valid(name))
 		return -EINVAL;
 	if (is_activator(holder))
 		return -EOPNOTSUPP;
@@ -427,7 +397,7 @@ int core_names_attach_activator(struct core_names *names, struct core_name_holde
 	struct core_name *entry;
 	int r;
 
-	if (holder->count || !core_name_is_valid(name, false))
+	if (holder->count || !core_name_valid(name))
 		return -EINVAL;
 	entry = core_names_find(names, name);
 	if (entry)

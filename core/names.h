@@ -33,10 +33,11 @@
  * attaching, releasing and core_name_change_done() need it exclusively; the
  * caller keeps it from the call until the hand-over is carried out, the
  * notification queued and core_name_change_done() called. Looking up and
- * walking need it shared. core_name_is_valid() needs nothing.
+ * walking need it shared.
  */
 
 #include "base.h"
+#include "syntax.h"
 
 /**
  * struct core_names - the registry of one bus
@@ -133,13 +134,14 @@ struct core_name_change {
 };
 
 /**
- * core_name_is_valid() - grammar of well-known names (spec §10.1)
- * @name: NUL-terminated
- * @wildcard: whether the last element may be a lone "*"
- *
- * Letters are those of ASCII only (spec §17.1 row 21).
+ * core_name_is_valid() - whether this is a name or, if so wished, a wildcard
+ * @name: string
+ * @wildcard: whether a wildcard will do
  */
-bool core_name_is_valid(const char *name, bool wildcard);
+static inline bool core_name_is_valid(const char *name, bool wildcard)
+{
+	return core_name_valid(name) || (wildcard && core_name_is_wildcard(name));
+}
 
 /**
  * core_names_init() - make an empty registry
@@ -170,7 +172,7 @@ void core_name_holder_deinit(struct core_name_holder *holder);
  * core_names_acquire() - ask for a name (spec §10.3)
  * @names: the registry
  * @holder: who asks
- * @name: NUL-terminated, copied
+ * @name: string, copied; checked against the grammar of spec §10.1
  * @flags: KDBUS_NAME_REPLACE_EXISTING, _ALLOW_REPLACEMENT, _QUEUE
  * @ret_return_flags: what NAME_ACQUIRE returns: the stored flags with PRIMARY,
  *	IN_QUEUE and ACQUIRED as it came out. Also set with -EEXIST (row 8)
@@ -194,7 +196,7 @@ int core_names_acquire(struct core_names *names, struct core_name_holder *holder
  * core_names_attach_activator() - register an activator (spec §10.5)
  * @names: the registry
  * @holder: the activator, which has no name yet
- * @name: NUL-terminated, copied
+ * @name: string, copied; checked against the grammar of spec §10.1
  * @ret_change: NAME_ADD if the name was free, else nothing
  *
  * Lock: exclusive; allocates.
@@ -211,7 +213,7 @@ int core_names_attach_activator(struct core_names *names, struct core_name_holde
  * core_names_release() - give up a name or a place in its queue (spec §10.4)
  * @names: the registry
  * @holder: who gives up
- * @name: NUL-terminated; need not be well-formed
+ * @name: string; need not be well-formed
  * @ret_change: who gained and lost the name
  *
  * Lock: exclusive; allocates nothing.
@@ -248,7 +250,7 @@ void core_name_change_done(struct core_name_change *change);
 /**
  * core_names_find() - look up a name
  * @names: the registry
- * @name: NUL-terminated; need not be well-formed
+ * @name: string; need not be well-formed
  *
  * Lock: shared. O(log n) comparisons.
  *
@@ -270,7 +272,7 @@ struct core_name_record *core_name_owner(const struct core_name *name);
 /**
  * core_name_holder_find() - look up a holder's claim to a name
  * @holder: a connection
- * @name: NUL-terminated; need not be well-formed
+ * @name: string; need not be well-formed
  *
  * Lock: shared. O(log n) comparisons.
  *

@@ -591,52 +591,6 @@ static void a_name_that_changes_hands_keeps_its_id(void **state)
 	assert_int_equal(core_names_find(&names, NAME)->id, id);
 }
 
-/* §10.1 */
-static void the_grammar_of_names(void **state)
-{
-	static const char *const good[] = {
-		"a.b", "a.b.c", "A.Z", "_._", "-.-", "a1.b2", "_1.-2", "foo-bar.baz_1",
-	};
-	static const char *const bad[] = {
-		"", ".", "a", "a.", ".a", "a..b", "..", "a.b.", "1.a", "a.1", "a.b.2c", "a b.c",
-		"a.b*", "*.a", "a.*.b", "*", "a.**", "a.*.", "a/b.c", "a:b.c", "\xe4.b", "a.\xc0",
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(good); i++) {
-		assert_true(core_name_is_valid(good[i], false));
-		assert_true(core_name_is_valid(good[i], true));
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
-		assert_false(core_name_is_valid(bad[i], false));
-		assert_false(core_name_is_valid(bad[i], true));
-	}
-	assert_false(core_name_is_valid("a.*", false));
-	assert_true(core_name_is_valid("a.*", true));
-	assert_true(core_name_is_valid("a.b.*", true));
-}
-
-/* §10.1 */
-static void a_name_has_at_most_255_characters(void **state)
-{
-	char name[258];
-
-	memset(name, 'x', sizeof(name));
-	name[1] = '.';
-	name[255] = '\0';
-	assert_true(core_name_is_valid(name, false));
-	name[255] = 'x';
-	name[256] = '\0';
-	assert_false(core_name_is_valid(name, false));
-	name[253] = '.';
-	name[254] = '*';
-	name[255] = '\0';
-	assert_true(core_name_is_valid(name, true));
-	name[254] = '.';
-	name[253] = 'x';
-	name[255] = '*';
-	assert_false(core_name_is_valid(name, true));
-}
-
 static void destructors_take_null(void **state)
 {
 	core_name_change_done(NULL);
@@ -687,8 +641,6 @@ int main(void)
 		test(an_activator_has_one_name_and_a_wellformed_one),
 		test(a_name_acquired_anew_has_another_id),
 		test(a_name_that_changes_hands_keeps_its_id),
-		test(the_grammar_of_names),
-		test(a_name_has_at_most_255_characters),
 		test(destructors_take_null),
 	};
 
