@@ -167,3 +167,18 @@ bool dbusp_sig_single(const char *sig, size_t len)
 
 	return len && dbusp_sig_parse(&map, sig, len) == 0 && map.span[0] == len;
 }
+
+size_t dbusp_sig_span(const char *sig)
+{
+	size_t i = 0;
+	int open = 0;
+
+	for (;; i++) {
+		if (sig[i] == '(' || sig[i] == '{')
+			open++;
+		if (sig[i] == ')' || sig[i] == '}')
+			open--;
+		if (!open && sig[i] != 'a')
+			return i + 1;
+	}
+}

@@ -65,6 +65,14 @@ bool dbusp_sig_valid(const char *sig, size_t len);
 bool dbusp_sig_single(const char *sig, size_t len);
 
 /**
+ * dbusp_sig_span() - bytes of the complete type (or dict entry) that stands first
+ * @sig: a place in a valid signature, not at its end
+ *
+ * Return: its length, at least 1.
+ */
+size_t dbusp_sig_span(const char *sig);
+
+/**
  * dbusp_type_align() - alignment of values of a type ("Summary of D-Bus marshalling")
  * @type: the first byte of a complete type, or '{'
  *
