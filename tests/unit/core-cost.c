@@ -72,6 +72,9 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_linear_cost_is_beyond_every_bound),
 		cmocka_unit_test(cost_of_names),
+		cmocka_unit_test(cost_of_the_pool),
+		cmocka_unit_test(cost_of_the_queue),
+		cmocka_unit_test(cost_of_replies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

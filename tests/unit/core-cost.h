@@ -21,5 +21,8 @@ void cost_check(const char *what, unsigned long fixed, unsigned long factor,
 void cost_worst(unsigned long *worst, unsigned long before);
 
 void cost_of_names(void **state);
+void cost_of_the_pool(void **state);
+void cost_of_the_queue(void **state);
+void cost_of_replies(void **state);
 
 #endif
