@@ -84,7 +84,7 @@ struct core_match_set {
  * @user.src_id:	id of the sender
  * @user.dst_id:	the message's word: ~0 for a broadcast; 0 for a signal
  *			addressed by name alone (§11, DST_ID)
- * @user.names:		names of the sender; only those it is primary owner of count
+ * @user.names:		names of the sender, or NULL; only those it is primary owner of count
  * @user.generation:	generation of the bloom filter
  * @user.filter:	as many bytes as the index says, 8-aligned
  * @note.id:		ID_...: the connection's id

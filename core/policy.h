@@ -90,7 +90,7 @@ static inline void core_policy_owner_init(struct core_policy_owner *owner)
 }
 
 /* More than one NAME item is refused: HELLO and UPDATE (§9.3). */
-#define CORE_POLICY_ONE_NAME (1U << 0)
+#define CORE_POLICY_ONE_NAME	(1U << 0)
 /* A wildcard name is refused: activators (§9.3). */
 #define CORE_POLICY_NO_WILDCARD (1U << 1)
 
@@ -231,8 +231,7 @@ bool core_policy_may_see_name(const struct core_policy_view *view, const char *n
  *
  * Context: see the lock rule.
  */
-bool core_policy_may_see(const struct core_policy_view *view,
-			 const struct core_name_holder *names);
+bool core_policy_may_see(const struct core_policy_view *view, const struct core_name_holder *names);
 
 /**
  * core_policy_privileged() - the predicate "privileged" (§9.1)
