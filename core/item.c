@@ -5,7 +5,7 @@
 #include "limits.h"
 #include "syntax.h"
 
-static_assert(offsetof(struct kdbus_item, data) == 16, "spec 5.1");
+static_assert(offsetof(struct kdbus_item, data) == 16, "spec §5.1");
 
 bool core_item_fits(const void *items, size_t size, size_t offset)
 {

@@ -7,7 +7,7 @@
 #include "kdbus.h"
 
 /*
- * Item lists: checking, walking and writing them (spec 3.3, 5).
+ * Item lists: checking, walking and writing them (spec §3.3, 5).
  *
  * 1. A list starts at a multiple of 8 bytes, in the region and in memory.
  * 2. Each item has a size of at least 16 and ends inside the region; the cursor ends at
@@ -25,7 +25,7 @@
 #define CORE_ITEM_HEADER ((size_t)16)
 
 /* Bytes an item of @payload bytes occupies, without and with padding. */
-#define CORE_ITEM_SIZE(payload) (CORE_ITEM_HEADER + (payload))
+#define CORE_ITEM_SIZE(payload)	 (CORE_ITEM_HEADER + (payload))
 #define CORE_ITEM_SPACE(payload) ALIGN(CORE_ITEM_SIZE(payload), (size_t)8)
 
 /**
@@ -79,8 +79,8 @@ static inline struct kdbus_item *core_item_next(const struct kdbus_item *item)
  * @items: address of the first item
  * @bytes: size of the region, as it was checked
  */
-#define core_item_for_each(pos, items, bytes)                                                      \
-	for (pos = (void *)(items); (char *)(pos) < (char *)(items) + (bytes);                     \
+#define core_item_for_each(pos, items, bytes)                                  \
+	for (pos = (void *)(items); (char *)(pos) < (char *)(items) + (bytes); \
 	     pos = core_item_next(pos))
 
 /**
@@ -90,7 +90,7 @@ static inline struct kdbus_item *core_item_next(const struct kdbus_item *item)
  * @offset: where the item starts, a multiple of 8 not above @size
  *
  * Return: whether an item with a sound size word lies in the region at @offset; only
- * then may the item be looked at (spec 3.3).
+ * then may the item be looked at (spec §3.3).
  */
 bool core_item_fits(const void *items, size_t size, size_t offset);
 
@@ -101,7 +101,7 @@ bool core_item_fits(const void *items, size_t size, size_t offset);
  *
  * Types and payloads are not looked at.
  *
- * Return: 0, or -EINVAL if the items do not fill the region (spec 3.3).
+ * Return: 0, or -EINVAL if the items do not fill the region (spec §3.3).
  */
 int core_items_check(const void *items, size_t size);
 
@@ -113,7 +113,7 @@ int core_items_check(const void *items, size_t size);
  * never input have no rule here.
  *
  * Return: 0, or -EINVAL (payload does not fit the type), -EBADF (negative memfd) or
- * -ENAMETOOLONG (bus name, endpoint name or description too long) (spec 5.2).
+ * -ENAMETOOLONG (bus name, endpoint name or description too long) (spec §5.2).
  */
 int core_item_validate(const struct kdbus_item *item);
 
@@ -122,7 +122,7 @@ int core_item_validate(const struct kdbus_item *item);
  * @param: parameters
  *
  * Return: 0, or -EINVAL if the size is not a multiple of 8 within 8..4096, or there is
- * no hash function (spec 6.1).
+ * no hash function (spec §6.1).
  */
 int core_bloom_parameter_check(const struct kdbus_bloom_parameter *param);
 
@@ -143,7 +143,7 @@ struct core_writer {
 };
 
 #define CORE_WRITER(_buf, _size) ((struct core_writer){ .buf = (void *)(_buf), .size = (_size) })
-#define CORE_COUNTER ((struct core_writer){ .buf = NULL })
+#define CORE_COUNTER		 ((struct core_writer){ .buf = NULL })
 
 /**
  * core_writer_raw() - reserve bytes for a header in front of the items

@@ -223,6 +223,13 @@ static void change_from(struct core_name_change *change, const struct core_name_
 	change->name_id = record->name->id;
 }
 
+/* Whether ownership goes from an activator to another connection or back (§10.6). */
+static bool is_hand_over(const struct core_name_change *change)
+{
+	return change->type == KDBUS_ITEM_NAME_CHANGE &&
+	       ((change->old_flags ^ change->new_flags) & KDBUS_NAME_ACTIVATOR);
+}
+
 /* Called as soon as @record owns the name and is flagged so. */
 static void change_to(struct core_name_change *change, const struct core_name_record *record)
 {
@@ -231,7 +238,7 @@ static void change_to(struct core_name_change *change, const struct core_name_re
 	change->new_flags = record->flags;
 	change->name = record->name->name;
 	change->name_id = record->name->id;
-	if (change->old_holder && ((change->old_flags ^ change->new_flags) & KDBUS_NAME_ACTIVATOR)) {
+	if (is_hand_over(change)) {
 		change->move_from = change->old_holder;
 		change->move_to = change->new_holder;
 	}

@@ -5,7 +5,7 @@
 #include "base.h"
 
 /*
- * The spelling of strings and names (spec 5.4, 10.1).
+ * The spelling of strings and names (spec §5.4, 10.1).
  *
  * 1. A string is its bytes up to and including the first NUL, and that NUL is the last
  *    byte of its item.
@@ -21,7 +21,7 @@
  * @str:  first byte of the payload
  * @size: bytes of the payload, the NUL included
  *
- * Return: true if the only NUL is the last byte. The empty string is valid (spec 5.4).
+ * Return: true if the only NUL is the last byte. The empty string is valid (spec §5.4).
  */
 bool core_str_valid(const char *str, size_t size);
 
@@ -32,7 +32,7 @@ bool core_str_valid(const char *str, size_t size);
  *
  * Return: 0, or -EINVAL (not a string, empty, a character that is not allowed, or '-'
  * or '.' at either end), or -ENAMETOOLONG (more than 63 characters, tested before the
- * contents) (spec 5.4).
+ * contents) (spec §5.4).
  */
 int core_sysname_check(const char *str, size_t size);
 
@@ -43,7 +43,7 @@ int core_sysname_check(const char *str, size_t size);
  *
  * A maker without an id there is refused by the caller; the spec's errno is the same.
  *
- * Return: 0, or -EINVAL if @name does not begin with "<uid>-" (spec 1.1).
+ * Return: 0, or -EINVAL if @name does not begin with "<uid>-" (spec §1.1).
  */
 int core_sysname_check_uid(const char *name, u32 uid);
 
@@ -51,7 +51,7 @@ int core_sysname_check_uid(const char *name, u32 uid);
  * core_name_valid() - is this a well-known name?
  * @name: string
  *
- * Return: whether @name follows the grammar of spec 10.1, wildcards excluded.
+ * Return: whether @name follows the grammar of spec §10.1, wildcards excluded.
  */
 bool core_name_valid(const char *name);
 
@@ -61,7 +61,7 @@ bool core_name_valid(const char *name);
  *
  * A wildcard is one or more elements of a name followed by ".*".
  *
- * Return: whether @name is a wildcard (spec 10.1).
+ * Return: whether @name is a wildcard (spec §10.1).
  */
 bool core_name_is_wildcard(const char *name);
 

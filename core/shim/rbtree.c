@@ -99,6 +99,8 @@ static bool erase_step(struct rb_root *root, struct rb_node *node, struct rb_nod
 	struct rb_node *sibling = left ? parent->rb_right : parent->rb_left;
 	struct rb_node *near, *far;
 
+	/* The other side has at least the one black node that this side is short of. */
+	BUG_ON(!sibling);
 	if (sibling->rb_red) {
 		sibling->rb_red = false;
 		parent->rb_red = true;

@@ -15,7 +15,8 @@ HOSTED = {'core/shim/slab-libc.c'}
 FLAGS = [
     '-std=gnu11', '-O2', '-Wall', '-Wextra', '-Werror', '-Wno-unused-parameter',
     '-Wno-missing-field-initializers', '-Wno-sign-compare', '-fno-strict-aliasing',
-    '-ffreestanding', '-nostdinc', '-Icore', '-Iuapi', '-Icore/shim/uapi',
+    # Position-independent code keeps constant tables with pointers in writable data.
+    '-fno-pie', '-ffreestanding', '-nostdinc', '-Icore', '-Iuapi', '-Icore/shim/uapi',
 ]
 # What a compiler may call by itself, and what the kernel offers under the same name.
 PROVIDED = {

@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "base.h"
+
+#include "cmd.h"
+#include "limits.h"
+
+#define KIND(_kind)	(1U << (_kind))
+#define KINDS_ORDINARY	KIND(CORE_KIND_ORDINARY)
+#define KINDS_ANY	(~0U)
+#define KINDS_RECEIVING (KINDS_ANY & ~KIND(CORE_KIND_POLICY_HOLDER))
+
+#define HANDLE(_handle) (1U << (_handle))
+#define ON_CONTROL	HANDLE(CORE_HANDLE_CONTROL)
+#define ON_ENDPOINT	HANDLE(CORE_HANDLE_ENDPOINT)
+#define ON_EP_OWNER	HANDLE(CORE_HANDLE_EP_OWNER)
+#define ON_CONNECTED	HANDLE(CORE_HANDLE_CONNECTED)
+
+/**
+ * struct cmd_rule - all there is to know about a command before it is executed
+ * @ioctl:   number
+ * @handles: handles it works on
+ * @kinds:   kinds of connections it works on
+ * @size:    bytes of the fixed part of its argument
+ * @flags:   flags it knows
+ * @items:   items it knows; the last one stays empty
+ */
+struct cmd_rule {
+	u32 ioctl;
+	u32 handles;
+	u32 kinds;
+	u32 size;
+	u64 flags;
+	struct core_item_rule items[CORE_ITEM_RULES + 1];
+};
+
+#define MUST CORE_ITEM_MUST
+#define MANY CORE_ITEM_MANY
+
+static const struct cmd_rule cmd_rules[CORE_CMD_N] = {
+	[CORE_CMD_BUS_MAKE] = {
+		KDBUS_CMD_BUS_MAKE, ON_CONTROL, KINDS_ANY, sizeof(struct kdbus_cmd),
+		KDBUS_MAKE_ACCESS_GROUP | KDBUS_MAKE_ACCESS_WORLD,
+		{ { KDBUS_ITEM_MAKE_NAME, MUST }, { KDBUS_ITEM_BLOOM_PARAMETER, MUST },
+		  { KDBUS_ITEM_ATTACH_FLAGS_SEND, 0 } },
+	},
+	[CORE_CMD_ENDPOINT_MAKE] = {
+		KDBUS_CMD_ENDPOINT_MAKE, ON_ENDPOINT, KINDS_ANY, sizeof(struct kdbus_cmd),
+		KDBUS_MAKE_ACCESS_GROUP | KDBUS_MAKE_ACCESS_WORLD,
+		{ { KDBUS_ITEM_MAKE_NAME, MUST } },
+	},
+	[CORE_CMD_ENDPOINT_UPDATE] = {
+		KDBUS_CMD_ENDPOINT_UPDATE, ON_EP_OWNER, KINDS_ANY, sizeof(struct kdbus_cmd),
+		0,
+		{ { KDBUS_ITEM_NAME, MANY }, { KDBUS_ITEM_POLICY_ACCESS, MANY } },
+	},
+	[CORE_CMD_HELLO] = {
+		KDBUS_CMD_HELLO, ON_ENDPOINT, KINDS_ANY, sizeof(struct kdbus_cmd_hello),
+		KDBUS_HELLO_ACCEPT_FD | KDBUS_HELLO_ACTIVATOR | KDBUS_HELLO_POLICY_HOLDER |
+			KDBUS_HELLO_MONITOR,
+		{ { KDBUS_ITEM_NAME, 0 }, { KDBUS_ITEM_CREDS, 0 }, { KDBUS_ITEM_PIDS, 0 },
+		  { KDBUS_ITEM_SECLABEL, 0 }, { KDBUS_ITEM_CONN_DESCRIPTION, 0 },
+		  { KDBUS_ITEM_POLICY_ACCESS, MANY } },
+	},
+	[CORE_CMD_UPDATE] = {
+		KDBUS_CMD_UPDATE, ON_CONNECTED, KINDS_ANY, sizeof(struct kdbus_cmd),
+		0,
+		{ { KDBUS_ITEM_ATTACH_FLAGS_SEND, 0 }, { KDBUS_ITEM_ATTACH_FLAGS_RECV, 0 },
+		  { KDBUS_ITEM_NAME, MANY }, { KDBUS_ITEM_POLICY_ACCESS, MANY } },
+	},
+	[CORE_CMD_BYEBYE] = {
+		KDBUS_CMD_BYEBYE, ON_CONNECTED, KINDS_ORDINARY, sizeof(struct kdbus_cmd),
+		0, { { 0 } },
+	},
+	[CORE_CMD_FREE] = {
+		KDBUS_CMD_FREE, ON_CONNECTED, KINDS_RECEIVING, sizeof(struct kdbus_cmd_free),
+		0, { { 0 } },
+	},
+	[CORE_CMD_CONN_INFO] = {
+		KDBUS_CMD_CONN_INFO, ON_CONNECTED, KINDS_ANY, sizeof(struct kdbus_cmd_info),
+		0, { { KDBUS_ITEM_NAME, 0 } },
+	},
+	[CORE_CMD_BUS_CREATOR_INFO] = {
+		KDBUS_CMD_BUS_CREATOR_INFO, ON_CONNECTED, KINDS_ANY,
+		sizeof(struct kdbus_cmd_info),
+		0, { { 0 } },
+	},
+	[CORE_CMD_LIST] = {
+		KDBUS_CMD_LIST, ON_CONNECTED, KINDS_ANY, sizeof(struct kdbus_cmd_list),
+		KDBUS_LIST_UNIQUE | KDBUS_LIST_NAMES | KDBUS_LIST_ACTIVATORS | KDBUS_LIST_QUEUED,
+		{ { 0 } },
+	},
+	[CORE_CMD_SEND] = {
+		KDBUS_CMD_SEND, ON_CONNECTED, KINDS_ORDINARY, sizeof(struct kdbus_cmd_send),
+		KDBUS_SEND_SYNC_REPLY, { { KDBUS_ITEM_CANCEL_FD, 0 } },
+	},
+	[CORE_CMD_RECV] = {
+		KDBUS_CMD_RECV, ON_CONNECTED, KINDS_RECEIVING, sizeof(struct kdbus_cmd_recv),
+		KDBUS_RECV_PEEK | KDBUS_RECV_DROP | KDBUS_RECV_USE_PRIORITY, { { 0 } },
+	},
+	[CORE_CMD_NAME_ACQUIRE] = {
+		KDBUS_CMD_NAME_ACQUIRE, ON_CONNECTED, KINDS_ORDINARY, sizeof(struct kdbus_cmd),
+		KDBUS_NAME_REPLACE_EXISTING | KDBUS_NAME_ALLOW_REPLACEMENT | KDBUS_NAME_QUEUE,
+		{ { KDBUS_ITEM_NAME, MUST } },
+	},
+	[CORE_CMD_NAME_RELEASE] = {
+		KDBUS_CMD_NAME_RELEASE, ON_CONNECTED, KINDS_ORDINARY, sizeof(struct kdbus_cmd),
+		0, { { KDBUS_ITEM_NAME, MUST } },
+	},
+	[CORE_CMD_MATCH_ADD] = {
+		KDBUS_CMD_MATCH_ADD, ON_CONNECTED, KINDS_ORDINARY,
+		sizeof(struct kdbus_cmd_match),
+		KDBUS_MATCH_REPLACE,
+		{ { KDBUS_ITEM_BLOOM_MASK, MANY }, { KDBUS_ITEM_NAME, MANY },
+		  { KDBUS_ITEM_ID, MANY }, { KDBUS_ITEM_DST_ID, MANY },
+		  { KDBUS_ITEM_NAME_ADD, MANY }, { KDBUS_ITEM_NAME_REMOVE, MANY },
+		  { KDBUS_ITEM_NAME_CHANGE, MANY }, { KDBUS_ITEM_ID_ADD, MANY },
+		  { KDBUS_ITEM_ID_REMOVE, MANY } },
+	},
+	[CORE_CMD_MATCH_REMOVE] = {
+		KDBUS_CMD_MATCH_REMOVE, ON_CONNECTED, KINDS_ORDINARY,
+		sizeof(struct kdbus_cmd_match),
+		0, { { 0 } },
+	},
+};
+
+enum core_kind core_kind(u64 hello_flags)
+{
+	if (hello_flags & KDBUS_HELLO_ACTIVATOR)
+		return CORE_KIND_ACTIVATOR;
+	if (hello_flags & KDBUS_HELLO_POLICY_HOLDER)
+		return CORE_KIND_POLICY_HOLDER;
+	if (hello_flags & KDBUS_HELLO_MONITOR)
+		return CORE_KIND_MONITOR;
+	return CORE_KIND_ORDINARY;
+}
+
+int core_cmd_lookup(u32 ioctl, enum core_cmd *ret_cmd)
+{
+	unsigned int i;
+
+	for (i = 0; i < CORE_CMD_N; i++) {
+		if (cmd_rules[i].ioctl == ioctl) {
+			*ret_cmd = i;
+			return 0;
+		}
+	}
+	return -ENOTTY;
+}
+
+u32 core_cmd_ioctl(enum core_cmd cmd)
+{
+	return cmd_rules[cmd].ioctl;
+}
+
+size_t core_cmd_size(enum core_cmd cmd)
+{
+	return cmd_rules[cmd].size;
+}
+
+static bool is_setup(enum core_cmd cmd)
+{
+	return cmd_rules[cmd].handles & (ON_CONTROL | ON_ENDPOINT);
+}
+
+int core_cmd_check_handle(enum core_cmd cmd, enum core_handle handle, bool dead)
+{
+	bool fresh = handle == CORE_HANDLE_CONTROL || handle == CORE_HANDLE_ENDPOINT;
+
+	/* A handle looks for its own node or connection only for a command of its stage. */
+	if (dead && fresh && is_setup(cmd))
+		return -ESHUTDOWN;
+	if (dead && handle == CORE_HANDLE_EP_OWNER && !is_setup(cmd))
+		return -ESHUTDOWN;
+	if (dead && handle == CORE_HANDLE_CONNECTED && !is_setup(cmd))
+		return -ECONNRESET;
+	return cmd_rules[cmd].handles & HANDLE(handle) ? 0 : -EBADFD;
+}
+
+int core_cmd_check_kind(enum core_cmd cmd, enum core_kind kind)
+{
+	return cmd_rules[cmd].kinds & KIND(kind) ? 0 : -EOPNOTSUPP;
+}
+
+int core_cmd_check_size(enum core_cmd cmd, u64 size)
+{
+	if (size < cmd_rules[cmd].size)
+		return -EINVAL;
+	return size > CORE_CMD_MAX_SIZE ? -EMSGSIZE : 0;
+}
+
+int core_cmd_check_copy(const void *arg, u64 size)
+{
+	return *(const u64 *)arg == size ? 0 : -EINVAL;
+}
+
+/* Index of the rule for @type, or -1. */
+static int find_rule(const struct core_item_rule *rules, u64 type)
+{
+	int i;
+
+	for (i = 0; rules[i].type; i++) {
+		if (rules[i].type == type)
+			return i;
+	}
+	return -1;
+}
+
+static int accept_item(struct core_items *list, struct kdbus_item *item)
+{
+	bool negotiate = item->type == KDBUS_ITEM_NEGOTIATE;
+	int r, i = negotiate ? -1 : find_rule(list->rules, item->type);
+	struct kdbus_item **first = negotiate ? &list->negotiate : &list->first[i];
+
+	if (!negotiate && i < 0)
+		return -EINVAL;
+	r = core_item_validate(item);
+	if (r)
+		return r;
+	if (!*first)
+		*first = item;
+	else if (negotiate || !(list->rules[i].flags & CORE_ITEM_MANY))
+		return -EINVAL;
+	return 0;
+}
+
+/* The list has only -EINVAL to say if its structure is broken behind a bad item. */
+static int refuse(int error, const struct core_items *list, size_t offset)
+{
+	if (core_items_check((char *)list->items + offset, list->size - offset))
+		return -EINVAL;
+	return error;
+}
+
+static void negotiate_items(struct core_items *list)
+{
+	size_t i, n = core_item_payload_size(list->negotiate) / sizeof(u64);
+	u64 *types = core_item_payload(list->negotiate);
+
+	for (i = 0; i < n; i++) {
+		if (types[i] != KDBUS_ITEM_NEGOTIATE && find_rule(list->rules, types[i]) < 0)
+			types[i] = 0;
+	}
+}
+
+static bool lacks_item(const struct core_items *list)
+{
+	int i;
+
+	for (i = 0; list->rules[i].type; i++) {
+		if ((list->rules[i].flags & CORE_ITEM_MUST) && !list->first[i])
+			return true;
+	}
+	return false;
+}
+
+int core_items_parse(const struct core_item_rule *rules, void *items, size_t size, bool must,
+		     struct core_items *ret)
+{
+	struct core_items list = { .rules = rules, .items = items, .size = size };
+	struct kdbus_item *item;
+	size_t offset;
+	int r;
+
+	for (offset = 0; offset < size; offset += ALIGN((size_t)item->size, (size_t)8)) {
+		if (!core_item_fits(items, size, offset))
+			return -EINVAL;
+		item = (void *)((char *)items + offset);
+		r = accept_item(&list, item);
+		if (r)
+			return refuse(r, &list, offset);
+		list.end = offset + item->size;
+	}
+	if (must && lacks_item(&list))
+		return -EINVAL;
+	if (list.negotiate)
+		negotiate_items(&list);
+	*ret = list;
+	return 0;
+}
+
+struct kdbus_item *core_items_get(const struct core_items *list, u64 type)
+{
+	int i = find_rule(list->rules, type);
+
+	return i < 0 ? NULL : list->first[i];
+}
+
+int core_cmd_parse(enum core_cmd cmd, void *arg, size_t size, struct core_args *ret)
+{
+	const struct cmd_rule *rule = &cmd_rules[cmd];
+	u64 flags = ((struct kdbus_cmd *)arg)->flags;
+	struct core_args args = {
+		.cmd = cmd,
+		.flags = flags & ~KDBUS_FLAG_NEGOTIATE,
+		.negotiate = flags & KDBUS_FLAG_NEGOTIATE,
+		.supported = rule->flags,
+	};
+	int r;
+
+	if (args.flags & ~rule->flags)
+		return -EINVAL;
+	r = core_items_parse(rule->items, (char *)arg + rule->size, size - rule->size,
+			     !args.negotiate, &args.list);
+	if (r)
+		return r;
+	*ret = args;
+	return 0;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * wait.h - spinning and short sleeps
+ *
+ * 1. Spinning follows what it has been earning. With one usable CPU it never happens; after waits
+ *    that it did not shorten the budget halves down to nothing, and then only a short probe in
+ *    LANE_SPIN_PROBE_EVERY waits finds out whether that has changed. A wait that was over while it
+ *    spun doubles it, up to the maximum.
+ * 2. The futex is slept on for at most LANE_FUTEX_NS at a time, because it does not notice a
+ *    death; after that the caller arms its lanes and sleeps in ppoll (rules 7 and 9).
+ */
+#ifndef LANE_WAIT_H
+#define LANE_WAIT_H
+
+#include "channel.h"
+
+#define LANE_SPIN_MAX_NS 50000u /* default maximum: somewhat more than two wake-ups across CPUs */
+#define LANE_SPIN_MIN_NS 2000u
+#define LANE_SPIN_PROBE_EVERY 64u
+#define LANE_FUTEX_NS 10000000u
+
+/**
+ * struct lane_spin - adaptive budget, one per connection
+ */
+struct lane_spin {
+	uint32_t max_ns; /* 0: never spin */
+	uint32_t budget_ns;
+	uint32_t waits; /* since the last probe */
+	unsigned int cpus;
+};
+
+/**
+ * lane_spin_init() - start with half the maximum
+ * @max_ns:	KDBUS_SPIN_US * 1000, or LANE_SPIN_MAX_NS
+ * @cpus:	usable CPUs, lane_linux_cpus()
+ */
+void lane_spin_init(struct lane_spin *spin, uint32_t max_ns, unsigned int cpus);
+
+/**
+ * lane_spin_begin() - how long to spin in this wait, in ns; often 0
+ * lane_spin_end() - how it went
+ * @won:	the wait was over within the spin
+ */
+uint32_t lane_spin_begin(struct lane_spin *spin);
+void lane_spin_end(struct lane_spin *spin, bool won);
+
+unsigned int lane_linux_cpus(void);
+
+/**
+ * lane_ready_fn - has what the caller waits for come? Called often; may take records up.
+ *
+ * Return: positive: yes; 0: no; negative errno: stop waiting with it.
+ */
+typedef int (*lane_ready_fn)(void *arg);
+
+/**
+ * lane_wait() - spin, then sleep on the lanes' futex words
+ * @chs:	lanes that may bring it, 1..LANE_WORDS_MAX; of all others nothing is noticed
+ * @deadline:	CLOCK_MONOTONIC ns, UINT64_MAX for none
+ *
+ * Leaves all @chs in LANE_POLLING.
+ *
+ * Return: what @ready said if not 0; 0: nothing within LANE_FUTEX_NS, or the deadline is reached:
+ * arm, look and sleep in ppoll; -EINTR: a signal. Without futex_waitv: 0 after the spin.
+ */
+int lane_wait(struct lane_spin *spin, const struct lane_ops *ops, struct lane_channel *const *chs,
+	      unsigned int n, lane_ready_fn ready, void *arg, uint64_t deadline);
+
+#endif
