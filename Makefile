@@ -4,6 +4,7 @@
 
 BUILD := build
 PREFIX ?= /usr/local
+MESONFLAGS ?=
 DESTDIR ?=
 
 .PHONY: all
@@ -11,7 +12,7 @@ all: $(BUILD)/build.ninja
 	ninja -C $(BUILD)
 
 $(BUILD)/build.ninja:
-	meson setup --prefix=$(PREFIX) $(BUILD)
+	meson setup --prefix=$(PREFIX) $(MESONFLAGS) $(BUILD)
 
 .PHONY: help
 help: ## list the targets
