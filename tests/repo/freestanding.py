@@ -20,7 +20,8 @@ FLAGS = [
 ]
 # What a compiler may call by itself, and what the kernel offers under the same name.
 PROVIDED = {
-    'memchr', 'memcmp', 'memcpy', 'memmove', 'memset', 'strcmp', 'strlen', 'strncmp', 'strnlen',
+    'memchr', 'memcmp', 'memcpy', 'memmove', 'memset',
+    'strchr', 'strcmp', 'strlen', 'strncmp', 'strnlen', 'strrchr',
     'kfree', 'kmalloc',
 }
 

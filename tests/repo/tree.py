@@ -54,8 +54,8 @@ def c_problems(name, text):
     for number, line in enumerate(text.splitlines(), 1):
         if len(line.expandtabs(8)) > COLUMNS:
             yield f'{name}:{number}: more than {COLUMNS} columns'
-        if re.match(r' +(?!\*| \*)', line):
-            yield f'{name}:{number}: indented with spaces'
+        if line.startswith(' ' * 8):
+            yield f'{name}:{number}: spaces where tabs belong'
 
 
 def text_problems(name, text):

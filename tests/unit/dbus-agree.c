@@ -404,7 +404,8 @@ static void test_verdicts_on_all_short_names(void **state)
 
 static void test_verdicts_on_random_utf8(void **state)
 {
-	static const uint8_t bytes[] = "a\x7f\x80\x8f\x90\x9f\xa0\xbf\xc1\xc2\xdf\xe0\xed\xef\xf0\xf4";
+	static const uint8_t bytes[] =
+		"a\x7f\x80\x8f\x90\x9f\xa0\xbf\xc1\xc2\xdf\xe0\xed\xef\xf0\xf4";
 	unsigned int valid = 0;
 	uint64_t rng = 8;
 	char s[20];

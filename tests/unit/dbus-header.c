@@ -489,7 +489,8 @@ static void rewrite(const struct raw *m, const char *sender, bool strip, struct 
 
 static void test_sender_is_added_replaced_removed(void **state)
 {
-	static const char *const senders[] = { NULL, ":1.0", ":1.12345678", "org.freedesktop.DBus" };
+	static const char *const senders[] = { NULL, ":1.0", ":1.12345678",
+					       "org.freedesktop.DBus" };
 	struct dbusp_header h;
 	struct raw m, out, again;
 	size_t i;

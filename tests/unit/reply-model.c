@@ -82,7 +82,8 @@ static bool counts(const struct call *c)
 }
 
 /* The call that @op means, if it is in a state that fits. */
-static struct call *pick(struct model *m, const struct prop_op *op, bool (*fits)(const struct call *))
+static struct call *pick(struct model *m, const struct prop_op *op,
+			 bool (*fits)(const struct call *))
 {
 	for (size_t i = 0; i < m->n; i++) {
 		struct call *c = &m->calls[(op->arg[0] + i) % m->n];
@@ -125,9 +126,9 @@ static bool step_open(struct model *m, const struct prop_op *op, struct prop_rep
 		.name_id = op->arg[3], .sync = op->arg[5], .order = ++m->orders,
 		.deadline = op->arg[4] ? m->now + op->arg[4] : U64_MAX, .queued = true,
 	};
-	r = core_reply_open(&m->r[c->r], &m->p[c->p],
-			    &(struct core_reply_args){ c->cookie, c->name_id, c->deadline, c->sync },
-			    &c->slot);
+	r = core_reply_open(
+		&m->r[c->r], &m->p[c->p],
+		&(struct core_reply_args){ c->cookie, c->name_id, c->deadline, c->sync }, &c->slot);
 	if (r)
 		return prop_differ(report, "open: %d", r);
 	core_reply_request_queued(c->slot);
