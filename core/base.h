@@ -10,6 +10,7 @@
  */
 
 #ifdef __KERNEL__
+#include <linux/atomic.h>
 #include <linux/bug.h>
 #include <linux/build_bug.h>
 #include <linux/errno.h>
@@ -23,6 +24,7 @@
 #include <linux/string.h>
 #include <linux/types.h>
 #else
+#include "shim/atomic.h"
 #include "shim/errno.h"
 #include "shim/kernel.h"
 #include "shim/list.h"

@@ -29,6 +29,7 @@
 
 struct core_inbox;
 struct core_reply;
+struct core_user;
 
 /**
  * struct core_entry - a message in an inbox; embedded in the host's message
@@ -38,6 +39,10 @@ struct core_reply;
  * @fds:     entries of its FDS item
  * @name_id: internal id of the name it was addressed to, 0 if by id
  * @reply:   slot it opened at its sender, NULL if none
+ * @sender:  whom @user numbers, with a reference, so that the number stays his; NULL
+ *           for the bus itself
+ *
+ * The last three are core/deliver.h's, which clears them after reserving.
  */
 struct core_entry {
 	struct core_queue_entry queue;
@@ -46,6 +51,7 @@ struct core_entry {
 	u32 fds;
 	u64 name_id;
 	struct core_reply *reply;
+	struct core_user *sender;
 };
 
 /**
