@@ -600,6 +600,45 @@ static void a_custom_endpoint_shows_what_its_database_lists(void **state)
 	core_policy_clear(&endpoint, &b);
 }
 
+/* Every combination of levels, owner and user, against the three lists of §9.2. */
+
+static void grant(struct core_policy *policy, struct core_policy_owner *owner, int granted)
+{
+	name("a.b");
+	if (granted != NONE)
+		access_item(WORLD, granted, 0);
+	assert_int_equal(install_in(policy, owner), 0);
+}
+
+static void check_decisions(int bus_level, int endpoint_level, bool custom, bool owner, bool same)
+{
+	struct core_policy_view view = custom ? on_custom(&me) : on_default(&me, owner);
+
+	view.bus_owner = owner;
+	assert_int_equal(core_policy_may_own(&view, "a.b"),
+			 (!custom || endpoint_level >= OWN) && (owner || bus_level >= OWN));
+	assert_int_equal(core_policy_may_talk(&view, same ? 1000 : 2000, &peer),
+			 (!custom || endpoint_level >= TALK) &&
+				 (owner || same || bus_level >= TALK));
+	assert_int_equal(core_policy_may_see_name(&view, "a.b"), !custom || endpoint_level >= SEE);
+	assert_int_equal(core_policy_may_see(&view, &peer), !custom || endpoint_level >= SEE);
+}
+
+static void decisions_in_every_combination(void **state)
+{
+	acquire(&peer, "a.b");
+	for (int bus_level = NONE; bus_level <= OWN; bus_level++) {
+		grant(&bus, &a, bus_level);
+		for (int endpoint_level = NONE; endpoint_level <= OWN; endpoint_level++) {
+			grant(&endpoint, &b, endpoint_level);
+			for (int facts = 0; facts < 8; facts++)
+				check_decisions(bus_level, endpoint_level, facts & 1, facts & 2,
+						facts & 4);
+		}
+	}
+	core_policy_clear(&endpoint, &b);
+}
+
 /* §9.1: privilege */
 
 static void a_custom_endpoint_strips_every_privilege(void **state)
@@ -648,6 +687,7 @@ int main(void)
 		T(on_a_custom_endpoint_talking_needs_a_name_the_endpoint_lets_talk_to),
 		T(everything_is_seen_on_the_default_endpoint),
 		T(a_custom_endpoint_shows_what_its_database_lists),
+		T(decisions_in_every_combination),
 		T(a_custom_endpoint_strips_every_privilege),
 	};
 
