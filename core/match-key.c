@@ -68,9 +68,10 @@ static struct choice choose_bits(const struct core_match_index *index,
 	size_t n_fields = core_item_payload_size(item) / index->bloom_size;
 	size_t n_words = index->bloom_size / sizeof(u64);
 	const u64 *mask = core_item_payload(item);
-	struct choice choice = { .n_keys = min_t(size_t, n_fields, CORE_MATCH_KEYS_MAX) };
+	struct choice choice = { 0 };
 	unsigned int i;
 
+	choice.n_keys = min_t(size_t, n_fields, CORE_MATCH_KEYS_MAX);
 	for (i = 0; i < choice.n_keys; i++) {
 		bool tail = i + 1 == choice.n_keys;
 		struct core_match_key *key = &choice.keys[i];

@@ -45,12 +45,11 @@ struct model {
 
 /* What a call came to, as far as it can be seen. */
 struct outcome {
-	int result;
+	int result, moves;
 	u64 return_flags;
 	u64 type;
 	int old_holder, new_holder;
 	u64 old_flags, new_flags;
-	int moves;
 	char name[8];
 };
 
