@@ -170,7 +170,9 @@ struct core_bus {
  * @wake: something changed for pollers or a synchronous caller: first message, first
  *	loss, an outcome, death. May be called with any lock but domain held.
  *
- * The first four are needed for connections with an inbox (core/conn.h) only.
+ * The first four are needed for connections with an inbox (core/conn.h) only. No
+ * operation may change the bus, not even end a connection that fails: that comes after
+ * the command.
  */
 struct core_host_ops {
 	int (*prepare)(struct core_conn *to, const struct core_parcel *parcel, size_t *ret_size,

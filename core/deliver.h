@@ -46,6 +46,16 @@ struct core_parcel {
 };
 
 /**
+ * typedef core_install - install the descriptors of a message in the caller's process
+ * @conn:  receiver
+ * @entry: message, in the inbox of @conn
+ * @data:  as given along with the function
+ *
+ * Return: 0, also if some could not be installed; or negative errno.
+ */
+typedef int (*core_install)(struct core_conn *conn, struct core_entry *entry, void *data);
+
+/**
  * core_deliver() - put a message into a connection
  * @parcel:  message
  * @to:      receiver

@@ -80,8 +80,7 @@ void core_recv_report(struct core_conn *conn, struct core_received *ret);
  * Composition. Return: 0; -ECONNRESET: not alive; -EAGAIN: no such message; what @install
  * returned.
  */
-int core_bus_recv(struct core_conn *conn, u64 flags, s64 priority,
-		  int (*install)(struct core_conn *conn, struct core_entry *entry, void *data),
+int core_bus_recv(struct core_conn *conn, u64 flags, s64 priority, core_install install,
 		  void *data, struct core_received *ret);
 
 #endif

@@ -127,14 +127,18 @@ int core_bus_send(const struct core_send *send, struct core_reply **ret_slot);
 /**
  * core_send_collect() - take the outcome of a synchronous call
  * @conn:     caller
- * @slot:     settled
- * @ret_info: where the reply lies in the pool; published. Not set on failure
+ * @slot:     settled; gone afterwards
+ * @install:  install the descriptors of the reply; NULL if there is nothing to do
+ * @data:     for @install
+ * @ret_info: where the reply lies in the pool, and no flags; published. Not set on
+ *            failure
  *
  * Composition. Locks: conn. Return: 0; -EPIPE: the replier died or dropped the request;
- * -EREMOTEIO: the reply carried descriptors; else why it could not be queued.
+ * -EREMOTEIO: the reply carried descriptors; else why it could not be queued, or what
+ * @install returned.
  */
-int core_send_collect(struct core_conn *conn, struct core_reply *slot,
-		      struct kdbus_msg_info *ret_info);
+int core_send_collect(struct core_conn *conn, struct core_reply *slot, core_install install,
+		      void *data, struct kdbus_msg_info *ret_info);
 
 /**
  * core_send_give_up() - end a synchronous call: timeout, cancelled, dead
