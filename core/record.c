@@ -8,7 +8,16 @@ static size_t padded(size_t size)
 	return ALIGN(size, (size_t)8);
 }
 
-/* End what was started with core_writer_raw(); padding in @w's memory becomes zero. */
+/* Begin a record of @need bytes; what is behind it in @dst is not touched. */
+static int begin(struct core_writer *w, size_t need, void *dst, size_t size)
+{
+	if (size < need)
+		return -EMSGSIZE;
+	*w = CORE_WRITER(dst, need);
+	return 0;
+}
+
+/* End a record; the padding up to its size becomes zero. */
 static int finish(struct core_writer *w)
 {
 	size_t size;
@@ -66,18 +75,21 @@ size_t core_notice_size(const struct core_notice *notice)
 int core_notice_write(const struct core_notice *notice, const struct kdbus_timestamp *timestamp,
 		      void *dst, size_t size)
 {
-	struct core_writer w = CORE_WRITER(dst, size);
 	bool reply = core_notice_is_reply(notice);
-	struct kdbus_msg *msg = core_writer_raw(&w, sizeof(*msg));
+	struct kdbus_msg *msg;
+	struct core_writer w;
+	int r;
 
-	if (msg) {
-		msg->size = sizeof(*msg) + notice_items_size(notice);
-		msg->flags = reply ? 0 : KDBUS_MSG_SIGNAL;
-		msg->dst_id = reply ? notice->dst_id : KDBUS_DST_ID_BROADCAST;
-		msg->src_id = KDBUS_SRC_ID_KERNEL;
-		msg->payload_type = KDBUS_PAYLOAD_KERNEL;
-		msg->cookie_reply = reply ? notice->cookie_reply : 0;
-	}
+	r = begin(&w, core_notice_size(notice), dst, size);
+	if (r)
+		return r;
+	msg = core_writer_raw(&w, sizeof(*msg));
+	msg->size = sizeof(*msg) + notice_items_size(notice);
+	msg->flags = reply ? 0 : KDBUS_MSG_SIGNAL;
+	msg->dst_id = reply ? notice->dst_id : KDBUS_DST_ID_BROADCAST;
+	msg->src_id = KDBUS_SRC_ID_KERNEL;
+	msg->payload_type = KDBUS_PAYLOAD_KERNEL;
+	msg->cookie_reply = reply ? notice->cookie_reply : 0;
 	put_notice(&w, notice);
 	core_put(&w, KDBUS_ITEM_TIMESTAMP, timestamp, sizeof(*timestamp));
 	return finish(&w);
@@ -98,22 +110,31 @@ size_t core_info_size(const struct core_info *info)
 	return sizeof(struct kdbus_info) + padded(counter.pos);
 }
 
-static void put_record_header(struct core_writer *w, size_t size, u64 id, u64 flags)
+/* Begin a struct kdbus_info record of @need bytes. */
+static int begin_record(struct core_writer *w, size_t need, void *dst, size_t size, u64 id,
+			u64 flags)
 {
-	struct kdbus_info *header = core_writer_raw(w, sizeof(*header));
+	struct kdbus_info *header;
+	int r;
 
-	if (!header)
-		return;
-	header->size = size;
+	r = begin(w, need, dst, size);
+	if (r)
+		return r;
+	header = core_writer_raw(w, sizeof(*header));
+	header->size = need;
 	header->id = id;
 	header->flags = flags;
+	return 0;
 }
 
 int core_info_write(const struct core_info *info, void *dst, size_t size)
 {
-	struct core_writer w = CORE_WRITER(dst, size);
+	struct core_writer w;
+	int r;
 
-	put_record_header(&w, core_info_size(info), info->id, info->flags);
+	r = begin_record(&w, core_info_size(info), dst, size, info->id, info->flags);
+	if (r)
+		return r;
 	put_info(&w, info);
 	return finish(&w);
 }
@@ -129,9 +150,12 @@ size_t core_listed_size(const struct core_listed *listed)
 
 int core_listed_write(const struct core_listed *listed, void *dst, size_t size)
 {
-	struct core_writer w = CORE_WRITER(dst, size);
+	struct core_writer w;
+	int r;
 
-	put_record_header(&w, core_listed_size(listed), listed->id, listed->flags);
+	r = begin_record(&w, core_listed_size(listed), dst, size, listed->id, listed->flags);
+	if (r)
+		return r;
 	if (listed->name)
 		core_put_name(&w, listed->name_flags, listed->name);
 	return finish(&w);
@@ -139,8 +163,12 @@ int core_listed_write(const struct core_listed *listed, void *dst, size_t size)
 
 int core_hello_items_write(const struct kdbus_bloom_parameter *bloom, void *dst, size_t size)
 {
-	struct core_writer w = CORE_WRITER(dst, size);
+	struct core_writer w;
+	int r;
 
+	r = begin(&w, CORE_HELLO_ITEMS_SIZE, dst, size);
+	if (r)
+		return r;
 	core_put(&w, KDBUS_ITEM_BLOOM_PARAMETER, bloom, sizeof(*bloom));
 	return finish(&w);
 }
