@@ -8,7 +8,9 @@
  *    storing that number in returned[i] of its own lane's head (barrier B8). The writer uses it
  *    again only when returned[i] is the number of its last use. Only that one value counts: any
  *    other is "not yet".
- * 3. The writer can change the contents at any time. Read in place only from a sender of equal
+ * 3. A buffer that is too small is replaced: LANE_SOCK_BULK and the records name index and
+ *    generation (LANE_BULK_GEN), and a generation ends only when its last use was handed back.
+ * 4. The writer can change the contents at any time. Read in place only from a sender of equal
  *    authority, else copy first (the caller decides: it knows from the introduction).
  */
 #ifndef LANE_BULK_H
@@ -45,7 +47,7 @@ int lane_bulk_data(struct lane_channel *ch, const struct lane_env *env, const vo
 
 /**
  * lane_bulk_return() - hand a buffer back; any order
- * @bulk:	1..LANE_BULK_MAX
+ * @bulk:	env.bulk of the record
  * @use:	the use number of the record
  */
 void lane_bulk_return(struct lane_channel *ch, uint32_t bulk, uint32_t use);

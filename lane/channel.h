@@ -23,6 +23,7 @@
 #define LANE_PEER_IS_DAEMON 0x1u /* rounds, INTRO and GONE are expected from the peer */
 
 #define LANE_PLUCK_MAX 128u
+#define LANE_DRAIN_MAX 128u
 
 /**
  * struct lane_clock - stamps of one connection (rule 11), shared by all its channels
@@ -62,14 +63,25 @@ struct lane_flight {
 struct lane_bulk {
 	void *map;
 	size_t size;
+	uint32_t gen;
 	uint32_t uses; /* writer: times handed over. reader: times handed back */
-	uint32_t taken; /* reader: last use number taken up */
-	bool sent;
-	bool held; /* writer: between get and put. reader: between take and return */
-	int fd; /* writer: until sent; else -1 */
+	bool flying; /* writer: the record of the last use is not consumed */
+	bool held; /* writer: between get and publish. reader: between data and return */
+};
+
+/* A record taken out of order, and descriptors received ahead of their record (private) */
+struct lane_plucked {
+	uint32_t pos;
+	uint32_t size;
+};
+
+struct lane_fd_batch {
+	uint32_t seq;
+	uint32_t count;
 };
 
 struct lane_channel;
+struct lane_page;
 
 /**
  * lane_message_fn - a socket message of the program (type LANE_SOCK_PROGRAM or above)
@@ -89,6 +101,7 @@ struct lane_channel {
 	lane_message_fn message; /* NULL: no such messages expected */
 	void *message_buf; /* where they are received; at least LANE_SOCK_SIZE bytes if set */
 	size_t message_buf_size;
+	const struct lane_page *page; /* the daemon's, if the peer is it: rounds count by it */
 	void *user;
 
 	int sock;
@@ -97,6 +110,7 @@ struct lane_channel {
 	bool ended; /* the peer's END record was taken */
 	bool asked_end; /* the peer asks us to end our lane */
 	bool bell_rung; /* a doorbell was drained since the last lane_arm() */
+	bool closed_rung; /* the peer said that its reading word changed */
 
 	const struct lane_ops *ops;
 	unsigned int flags;
@@ -121,6 +135,7 @@ struct lane_channel {
 	struct lane_put put;
 	bool putting;
 	uint32_t fd_seq; /* last sent */
+	bool fds_sent; /* of the reservation */
 	uint32_t acked; /* peer's consumed as last seen */
 	uint32_t rung; /* peer's state number last rung */
 	uint32_t space_rung;
@@ -139,15 +154,20 @@ struct lane_channel {
 	uint32_t read; /* everything before is taken */
 	struct lane_env head; /* copy of the envelope at read, if have_head */
 	bool have_head;
-	uint32_t took_fd_seq; /* last fd message taken or passed over */
 	uint64_t round; /* last round taken */
-	uint32_t plucked[LANE_PLUCK_MAX];
+	uint64_t committed; /* as of the last snapshot */
+	struct lane_plucked plucked[LANE_PLUCK_MAX];
 	unsigned int n_plucked;
 
-	/* descriptors received ahead of their record */
-	uint32_t fds_seq;
+	/* socket */
+	uint32_t last_bell; /* last number of state that was rung to us */
+	uint32_t last_space;
+	uint32_t closed_rings; /* how often the peer said that its reading word changed */
+	uint32_t last_fd_seq; /* last received */
+	struct lane_fd_batch batches[LANE_SOCK_FDS_MAX]; /* not yet taken, by seq */
+	unsigned int n_batches;
+	int fds[LANE_SOCK_FDS_MAX]; /* theirs, in the same order */
 	unsigned int n_fds;
-	int fds[LANE_SOCK_FDS_MAX];
 
 	struct lane_bulk out[LANE_BULK_MAX];
 	struct lane_bulk in[LANE_BULK_MAX];
@@ -225,6 +245,9 @@ int lane_put(struct lane_channel *ch, const struct lane_put *put, void **ret_bod
  * @fds:	put.fds passed descriptors, then put.memfds payload memfds; stay the caller's
  * @n:		put.fds + put.memfds
  *
+ * The last step before lane_publish(), with the body written: once it succeeded there is no
+ * lane_cancel() any more.
+ *
  * Return: 0; -EINVAL: @n; else as ops->send(), -EAGAIN in particular: cancel, and try again later.
  */
 int lane_put_fds(struct lane_channel *ch, const int *fds, unsigned int n);
@@ -267,7 +290,7 @@ bool lane_passed(struct lane_channel *ch);
  * @put:	what lane_put() refused with -EAGAIN
  *
  * Return: 0: there is room now, try again; -EAGAIN: sleep until the socket is readable, then
- * lane_channel_recv() and try again; -EPROTO, -ECONNRESET.
+ * lane_drain() and try again; else as lane_put(). A lane whose reader is closing counts as full.
  */
 int lane_space_arm(struct lane_channel *ch, const struct lane_put *put);
 
@@ -328,21 +351,37 @@ int lane_consume(struct lane_channel *ch);
 /**
  * lane_take_fds() - the descriptors of a taken record
  * @env:	its envelope
- * @fds:	room for env->fds + env->memfds; they become the caller's
+ * @fds:	room for env->fds + env->memfds; they become the caller's. -1 stands for one that this
+ *		process had no room for
+ *
+ * Every record with descriptors needs this or lane_drop_fds(): they are kept until then.
  *
  * Return: 0; -EPROTO: they did not come, or others did.
  */
 int lane_take_fds(struct lane_channel *ch, const struct lane_env *env, int *fds);
 
 /**
+ * lane_drop_fds() - close the descriptors of a taken record
+ */
+void lane_drop_fds(struct lane_channel *ch, const struct lane_env *env);
+
+/**
  * lane_scan() - look at records ahead without taking them (for the reply to a synchronous call)
  * @pos:	cursor to go on from; start with ch->read
  * @ret:	envelope of the record at @pos; lane_scan_next() moves on
  *
- * Return: 0; -EAGAIN; -EPROTO. Pads and plucked records are skipped; END is -EAGAIN.
+ * Return: 0; -EAGAIN; -EPROTO. Pads and plucked records are skipped; END is -EAGAIN. A pad at the
+ * front is consumed at once, so that it does not keep a reply from its room.
  */
 int lane_scan(struct lane_channel *ch, uint32_t limit, uint32_t *pos, struct lane_env *ret);
 void lane_scan_next(uint32_t *pos, const struct lane_env *env);
+
+/**
+ * lane_copy_body() - copy the body of a scanned record without taking it
+ * @env:	as lane_scan() gave it
+ */
+void lane_copy_body(struct lane_channel *ch, uint32_t pos, const struct lane_env *env,
+		    void *body);
 
 /**
  * lane_pluck() - take the scanned record at @pos out of order
@@ -355,14 +394,17 @@ int lane_pluck(struct lane_channel *ch, uint32_t pos, const struct lane_env *env
 /**
  * lane_channel_recv() - take one message from the socket
  *
- * Return: 0: one was taken; -EAGAIN: none; -EBUSY: descriptors of a record that has not been taken
- * are next, leave them there; -ECONNRESET: hung up; -EPROTO.
+ * Descriptors of records are kept for lane_take_fds(). Doorbells set ch->bell_rung: whoever calls
+ * this outside a look says so by lane_look_touch() (rule 8).
+ *
+ * Return: 0: one was taken; -EAGAIN: none; -ECONNRESET: hung up; -EPROTO.
  */
 int lane_channel_recv(struct lane_channel *ch);
 
 /**
- * lane_drain() - take messages until there is none or descriptors of a record not yet taken
+ * lane_drain() - take messages until there is none, or LANE_DRAIN_MAX
  *
+ * A peer that sends faster than that keeps the socket readable, and nobody busy for ever.
  * Return: 0 or -EPROTO; a hang-up sets ch->hungup and is 0.
  */
 int lane_drain(struct lane_channel *ch);
@@ -394,6 +436,8 @@ int lane_ask_end(struct lane_channel *ch);
  * lane_closing_start() - rule 15, reader: store CLOSING and fence; take what is there after it
  * lane_closing_cancel() - store OPEN again and ring (BYEBYE that found something)
  * lane_closing_finish() - store the last cursor, then CLOSED, and ring
+ *
+ * A side without a lane of its own has taken nothing: it just hangs up.
  */
 void lane_closing_start(struct lane_channel *ch);
 void lane_closing_cancel(struct lane_channel *ch);
@@ -402,6 +446,8 @@ void lane_closing_finish(struct lane_channel *ch);
 /**
  * lane_closing_wait() - rule 15, sender: wait until the reader's word is CLOSED or OPEN
  * @deadline:	CLOCK_MONOTONIC ns
+ *
+ * Takes socket messages: lane_look_touch() after it.
  *
  * Return: 0: the lane is open again, all is as usual; LANE_E_CLOSING: closed or hung up, the cursor
  * is final, take back; -ETIMEDOUT: still closing: nothing more may be sent to that peer until a
@@ -436,7 +482,8 @@ int lane_take_back(struct lane_channel *ch, struct lane_back *ret);
 /**
  * lane_over() - whether both lanes are over, so that the socket may be closed
  *
- * Ours: END sent, or the peer closed, or never made. The peer's: ended, or we closed.
+ * Ours: END and all before it taken, or the peer closed, or never made. The peer's: END taken, or
+ * we closed, or never passed.
  */
 bool lane_over(struct lane_channel *ch);
 

@@ -55,7 +55,8 @@
  * 15. A live reader that stops reading stores CLOSING, fences, takes what is there, stores its last
  *     cursor, then CLOSED, and rings. A sender that meets CLOSING in rule 6 waits for CLOSED or
  *     OPEN (bounded). After CLOSED, or the reader's end, the consumer cursor is final: what lies
- *     beyond goes back to its sender.
+ *     beyond goes back to its sender. At the bound the message stays in the lane, and the lane
+ *     counts as full until the word changes.
  * 16. A record that does not fit yet holds back what is stamped later; no lane is skipped.
  *
  * Limits
@@ -107,6 +108,9 @@
  *                                                              ~ load-acquire before the load of
  *     published. (A committed round is seen whole, rule 12.) The bell is stored after it.
  *  B8 returned[i]: store-release after the last access         ~ load-acquire before reuse.
+ *  B9 lfence (or isb, or a full fence) between reading T and the first load of committed and
+ *     published                                                ~ B3's fence in the writer, which has
+ *     published before it causes anything. (A cause of what is stamped before T is seen.)
  *
  * Records
  * -------
@@ -160,7 +164,7 @@
  *	r = lane_look_next(look, LANE_LOOK_ARM, &ev);	-EAGAIN: all armed and empty, may sleep
  *	ev.type LANE_EV_RECORD: allocate ev.rec.length bytes (none left: return EXFULL and call
  *	again later; it returns the same record), then lane_look_take(look, &ev, body) and, if
- *	ev.rec.fds + ev.rec.memfds, lane_take_fds(). Validate body. Only then give it out.
+ *	ev.rec.fds + ev.rec.memfds, lane_look_fds(). Validate body. Only then give it out.
  *	ev.type LANE_EV_OVER, LANE_EV_BROKEN: the channel's lane ended; lane_look_remove().
  * look->epoll is the connection's pollable descriptor (rule 8). Introductions, ends of peers and
  * withdrawals are records of the daemon's lane of type LANE_REC_INTRO and LANE_REC_GONE; the look
@@ -169,9 +173,14 @@
  * Receiving (daemon): lane_peek(), lane_take() per channel, lane_consume() at the end of the round;
  * lane_arm() before it sleeps in epoll, lane_unarm() when a channel became readable.
  *
- * Synchronous call: lane_scan() over the reply lane and the daemon's, lane_pluck() the reply, and
- * lane_wait() (wait.h) in between; at the end all are armed again by the next look. Large
- * payloads: bulk.h. End of a channel: close functions in channel.h.
+ * Synchronous call: lane_snapshot() and lane_scan() over the reply lane and the daemon's,
+ * lane_pluck() the reply, and lane_wait() (wait.h) in between; first lane_look_touch() both, so
+ * that the next look takes them up and arms them again (rule 8). Large payloads: bulk.h.
+ *
+ * End of a channel. An idle one: lane_ask_end(); the peer sees ch->asked_end, calls lane_end() and
+ * lane_ring(), and asks likewise; when lane_over(), deinit. To stop reading (withdrawal, BYEBYE):
+ * lane_closing_start(), take up everything, lane_closing_finish(); the sender, told by
+ * LANE_E_CLOSING or -ESHUTDOWN, calls lane_closing_wait(), and lane_take_back() until -ENOENT.
  */
 #ifndef LANE_LANE_H
 #define LANE_LANE_H
@@ -193,6 +202,8 @@
 #define LANE_MSGS_MAX 256u /* records in flight per lane */
 #define LANE_FDS_MAX 16u /* passed descriptors in flight, and as many payload memfds */
 #define LANE_BULK_MAX 8u /* bulk buffers per lane */
+#define LANE_BULK_INDEX(bulk) ((bulk) & 15u) /* 1..LANE_BULK_MAX */
+#define LANE_BULK_GEN(bulk) ((bulk) >> 4) /* 0 for the first buffer of that index */
 #define LANE_BULK_MIN (64u << 10)
 #define LANE_BULK_SIZE_MAX (4u << 20) /* holds the 2 MiB of vectors and the 32 KiB image */
 
@@ -282,7 +293,7 @@ enum lane_rec_type {
  * @fds:	passed descriptors that come with it, at most LANE_FDS_MAX
  * @memfds:	payload memfds that come with it, behind the fds, at most LANE_FDS_MAX
  * @fd_seq:	number of the LANE_SOCK_FDS message with them; 0 without descriptors
- * @bulk:	bulk buffer that holds the payload, 1..LANE_BULK_MAX; 0 for none
+ * @bulk:	bulk buffer that holds the payload, index and generation; 0 for none
  * @bulk_use:	use number of that buffer (bulk.h)
  * @bulk_size:	bytes of payload at the buffer's start
  * @subject:	peer id (INTRO, GONE), cookie_reply (MSG that is a reply), or the program's: a hint,
@@ -321,7 +332,7 @@ enum lane_sock_type {
 	LANE_SOCK_SPACE = 2, /* value: the number of space that is rung */
 	LANE_SOCK_FDS = 3, /* value: fd_seq, count: descriptors with it */
 	LANE_SOCK_LANE = 4, /* one descriptor: the sender's lane */
-	LANE_SOCK_BULK = 5, /* one descriptor: value: bulk buffer 1..LANE_BULK_MAX */
+	LANE_SOCK_BULK = 5, /* one descriptor; value: index and generation as in lane_env.bulk */
 	LANE_SOCK_CLOSED = 6, /* reading has become CLOSED or OPEN again */
 	LANE_SOCK_ASK_END = 7, /* the reader asks the writer to end its lane */
 	LANE_SOCK_PROGRAM = 16, /* from here on: the programs' own, any size, see channel.h */

@@ -7,8 +7,8 @@
  * 2. Until lane_look_take(), lane_look_next() returns the same record: what does not fit the
  *    receiver's pool yet holds back what is later (rule 16).
  * 3. look->epoll is readable unless every lane is armed and empty (rule 8). It holds the sockets of
- *    all channels and the look's own eventfd; the caller may add descriptors of its own, with data
- *    pointers that are not sources.
+ *    all channels and the look's own eventfd; the caller may add descriptors of its own, with a NULL
+ *    data pointer.
  * 4. A lane is touched by a look only if it is polled or its socket is readable: idle channels cost
  *    nothing.
  */
@@ -28,13 +28,18 @@ struct lane_source {
 	struct lane_channel *ch;
 	void *user;
 
-	unsigned int index; /* in look->sources */
+	unsigned int index; /* in look->active, if polled */
 	bool polled; /* state is POLLING: look at it */
-	bool have; /* env and stamp are those of the next record, and it is in the batch or held */
-	bool over_told;
+	bool readable; /* its socket was, when this look asked */
+	bool have; /* env and stamp are those of the record at `at` */
+	bool told_closed;
+	bool told; /* OVER or BROKEN was reported */
 	bool cut; /* rule 14 */
+	bool gone; /* hung up before the snapshot: nothing comes after it */
 	uint32_t limit; /* cursor snapshot of this look */
+	uint32_t at;
 	uint32_t taken_up; /* daemon: reported to taken_up() up to here */
+	uint64_t taken_up_stamp; /* daemon: stamp as counted of the last record before that */
 	uint64_t cut_stamp;
 	uint64_t last; /* stamp of the last record as counted */
 	uint64_t stamp; /* of the next record as counted */
@@ -45,6 +50,7 @@ enum lane_event_type {
 	LANE_EV_RECORD = 1, /* rec is its envelope */
 	LANE_EV_OVER, /* nothing comes from this source any more: END, cut or hang-up */
 	LANE_EV_BROKEN, /* its peer broke the format */
+	LANE_EV_CLOSED, /* it reads no more: lane_take_back(); what it sends still comes */
 };
 
 struct lane_event {
@@ -71,13 +77,16 @@ struct lane_look {
 	const struct lane_ops *ops;
 	const struct lane_page *page;
 	struct lane_clock *clock;
-	struct lane_source **sources; /* [0] is the daemon, or NULL */
+	struct lane_source *daemon;
+	struct lane_source **active; /* the polled ones */
+	unsigned int n_active;
 	unsigned int n_sources;
-	unsigned int room;
+	unsigned int room; /* in active and, one more, in ready */
 	void **ready;
 	uint64_t t;
 	bool batch; /* a batch is being delivered */
-	bool self_rung; /* the eventfd is set */
+	bool loud; /* an unread doorbell makes epoll readable */
+	bool self_rung; /* the eventfd does */
 };
 
 #define LANE_LOOK_POLL 0 /* do not arm: -EAGAIN only says that this look found nothing */
@@ -123,6 +132,11 @@ int lane_look_next(struct lane_look *look, int mode, struct lane_event *ret);
  * Return: 0; -EINVAL: not the next record any more; -ENOLINK: no own lane, make it first.
  */
 int lane_look_take(struct lane_look *look, const struct lane_event *ev, void *body);
+
+/**
+ * lane_look_fds() - the descriptors of a record just taken; as lane_take_fds()
+ */
+int lane_look_fds(struct lane_look *look, const struct lane_event *ev, int *fds);
 
 /**
  * lane_look_cut() - rule 14: the peer's end was taken up, with the stamp as counted

@@ -39,7 +39,7 @@ struct lane_word {
  * @recv:	one message into @buf. Its length; 0: hung up; -EAGAIN: none; -EMSGSIZE: it was
  *		longer or had more than LANE_SOCK_FDS_MAX descriptors (all are closed then).
  *		Descriptors are close-on-exec, in @fds (room for LANE_SOCK_FDS_MAX), their number
- *		in @ret_n_fds
+ *		in @ret_n_fds; @ret_short: the process has no room for the rest of them
  * @watch:	add @fd to @epoll, level-triggered, EPOLLIN and EPOLLRDHUP, with @data
  * @unwatch:	take @fd out of @epoll
  * @ready:	up to @max @data pointers of what is readable in @epoll now, without waiting; their
@@ -56,7 +56,7 @@ struct lane_ops {
 	int (*send)(const struct lane_ops *ops, int sock, const void *data, size_t size,
 		    const int *fds, unsigned int n_fds);
 	ssize_t (*recv)(const struct lane_ops *ops, int sock, void *buf, size_t size, int *fds,
-			unsigned int *ret_n_fds);
+			unsigned int *ret_n_fds, bool *ret_short);
 	int (*watch)(const struct lane_ops *ops, int epoll, int fd, void *data);
 	void (*unwatch)(const struct lane_ops *ops, int epoll, int fd);
 	int (*ready)(const struct lane_ops *ops, int epoll, void **data, unsigned int max);

@@ -57,6 +57,7 @@ struct lane_page_gens {
  */
 struct lane_page_owner {
 	struct lane_page *shared;
+	uint32_t salt;
 	uint64_t committed;
 	uint64_t policy;
 	uint64_t monitors;

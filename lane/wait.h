@@ -3,9 +3,11 @@
  * wait.h - spinning and short sleeps
  *
  * 1. Spinning follows what it has been earning. With one usable CPU it never happens; after waits
- *    that it did not shorten the budget halves down to nothing, and then only a short probe in
- *    LANE_SPIN_PROBE_EVERY waits finds out whether that has changed. A wait that was over while it
- *    spun doubles it, up to the maximum.
+ *    that it did not shorten the budget halves down to nothing, and then only a probe in
+ *    LANE_SPIN_PROBE_EVERY waits (more and more, up to LANE_SPIN_PROBE_RARELY, while probes fail)
+ *    finds out whether that has changed. A wait that was over while it spun doubles it, up to the
+ *    maximum. A probe is as long as the maximum, for the first one has to outlast the peer's
+ *    wake-up.
  * 2. The futex is slept on for at most LANE_FUTEX_NS at a time, because it does not notice a
  *    death; after that the caller arms its lanes and sleeps in ppoll (rules 7 and 9).
  */
@@ -17,6 +19,7 @@
 #define LANE_SPIN_MAX_NS 50000u /* default maximum: somewhat more than two wake-ups across CPUs */
 #define LANE_SPIN_MIN_NS 2000u
 #define LANE_SPIN_PROBE_EVERY 64u
+#define LANE_SPIN_PROBE_RARELY 1024u
 #define LANE_FUTEX_NS 10000000u
 
 /**
@@ -26,6 +29,7 @@ struct lane_spin {
 	uint32_t max_ns; /* 0: never spin */
 	uint32_t budget_ns;
 	uint32_t waits; /* since the last probe */
+	uint32_t every; /* waits between probes */
 	unsigned int cpus;
 };
 
@@ -40,9 +44,10 @@ void lane_spin_init(struct lane_spin *spin, uint32_t max_ns, unsigned int cpus);
  * lane_spin_begin() - how long to spin in this wait, in ns; often 0
  * lane_spin_end() - how it went
  * @won:	the wait was over within the spin
+ * @spent_ns:	how long it spun; much more than the budget: it was preempted
  */
 uint32_t lane_spin_begin(struct lane_spin *spin);
-void lane_spin_end(struct lane_spin *spin, bool won);
+void lane_spin_end(struct lane_spin *spin, bool won, uint64_t spent_ns);
 
 unsigned int lane_linux_cpus(void);
 
