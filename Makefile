@@ -24,6 +24,12 @@ help: ## list the targets
 setup: ## install the packages that a build needs, if any are missing
 	@tools/setup/install build
 
+.PHONY: demo
+demo: ## install missing build packages, build, play a bus of three connections
+	@tools/setup/install build
+	@$(MAKE) --no-print-directory all
+	@$(BUILD)/tools/core-demo/kdbus-core-demo
+
 .PHONY: check
 check: ## install what the tests need, run all tests
 	@tools/setup/install build check
