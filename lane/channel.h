@@ -120,6 +120,7 @@ struct lane_channel {
 	size_t own_size;
 	uint32_t ring;
 	uint32_t published;
+	uint32_t bell;
 	uint32_t consumed;
 	uint32_t state;
 	uint32_t number; /* last number of state */

@@ -75,8 +75,8 @@
  *
  *  word        A's role  meaning
  *  published   writer    end of the last record A wrote
- *  bell        writer    copy of published, stored when the records count (after the daemon's
- *                        commit); the word B's futex sleeps on for records
+ *  bell        writer    counts up when records begin to count (after the daemon's commit), and
+ *                        once more before a wake; the word B's futex sleeps on for records
  *  consumed    reader    how far A has read B's lane; the word B's futex sleeps on for space
  *  state       reader    LANE_POLLING, LANE_FUTEX or LANE_ARMED (low bits), and the number n
  *  reading     reader    LANE_OPEN, LANE_CLOSING or LANE_CLOSED (low bits), and a change count
@@ -94,6 +94,12 @@
  *     it copies. (The record is complete.)
  *  B2 consumed: store-release by the reader after the copy     ~ load-acquire by the writer before
  *     it overwrites. (The copy is complete.)
+ * The futex: the reader loads the bell, stores FUTEX with a new number n, fences, looks, and
+ * sleeps while the bell has the value loaded. The writer wakes once per number, after it has
+ * counted the bell up again: a writer that has read n has changed the bell since the reader loaded
+ * it, so one wake for n is enough. (With the bell loaded after storing n it is not: the wake for n
+ * may come before the load.)
+ *
  *  B3 full fence between published/bell and the load of the peer's state and reading
  *                                                              ~ full fence between state (armed or
  *     futex) and the look.  (No lost wake-up, rules 6 and 7.)
@@ -123,8 +129,8 @@
  * record, which is one envelope, comes once and is the last.
  *
  * Descriptors of a record travel in one LANE_SOCK_FDS message that is sent before the record is
- * published and bears the record's fd_seq; a writer's fd_seq grows by one per such message. A
- * reader closes what belongs to a number it has passed.
+ * published and bears the record's fd_seq; a writer's fd_seq grows by one per such message. The
+ * reader takes or closes the descriptors of every record it takes.
  *
  * Socket messages
  * ---------------

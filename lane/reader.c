@@ -353,8 +353,9 @@ void lane_unarm(struct lane_channel *ch)
 
 void lane_futex(struct lane_channel *ch, struct lane_word *ret_word)
 {
-	set_state(ch, LANE_FUTEX);
-	word_fence(); /* B3 */
+	/* First, so that a wake for the number that follows comes after this load. */
 	ret_word->addr = &ch->peer->bell;
 	ret_word->seen = word_load(&ch->peer->bell);
+	set_state(ch, LANE_FUTEX);
+	word_fence(); /* B3 */
 }

@@ -268,12 +268,23 @@ static void take_up_lane(struct lane_channel *ch)
 		;
 }
 
+static int ring_once(struct lane_channel *ch, uint32_t mode)
+{
+	if (mode == LANE_ARMED)
+		return lane_send_sock(ch, LANE_SOCK_BELL, ch->rung, NULL, 0);
+	/* The reader loaded the bell before it stored the number: from now on it is another. */
+	word_store(&ch->own->bell, ++ch->bell);
+	LANE_YIELD(LANE_AT_CALL);
+	ch->ops->wake(ch->ops, &ch->own->bell);
+	return 0;
+}
+
 int lane_ring(struct lane_channel *ch)
 {
 	uint32_t state = state_of(LANE_ARMED, LANE_FIRST_NUMBER), reading;
 	int r = 0;
 
-	word_store(&ch->own->bell, ch->published);
+	word_store(&ch->own->bell, ++ch->bell);
 	word_fence(); /* B3 */
 	take_up_lane(ch);
 	if (ch->peer)
@@ -281,11 +292,7 @@ int lane_ring(struct lane_channel *ch)
 	reading = lane_load_reading(ch);
 	if (mode_of(state) != LANE_POLLING && number_of(state) != ch->rung) {
 		ch->rung = number_of(state);
-		LANE_YIELD(LANE_AT_CALL);
-		if (mode_of(state) == LANE_FUTEX)
-			ch->ops->wake(ch->ops, &ch->own->bell);
-		else
-			r = lane_send_sock(ch, LANE_SOCK_BELL, ch->rung, NULL, 0);
+		r = ring_once(ch, mode_of(state));
 	}
 	if (ch->broken)
 		return -EPROTO;
