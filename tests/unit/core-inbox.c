@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "base.h"
@@ -19,6 +20,9 @@ static struct core_entry entries[CORE_CONN_MAX_MSGS + 8];
 
 static int setup(void **state)
 {
+	/* Nothing may count on what was there before. */
+	memset(&inbox, 0xa5, sizeof(inbox));
+	memset(entries, 0xa5, sizeof(entries));
 	return core_inbox_init(&inbox, POOL);
 }
 
@@ -158,6 +162,30 @@ static void s10_6_entries_are_found_by_name_in_order(void **state)
 	assert_null(core_inbox_next_by_name(&inbox, NULL, 7));
 }
 
+/* half = 32768: after 8192 bytes of user 1, user 2 gets (32768 - 8192) / 3. */
+static void s14_4_what_others_queue_lowers_the_share(void **state)
+{
+	assert_int_equal(receive(&entries[0], 1, 8192, 0), 0);
+	assert_int_equal(inbox.pool.accounted, 8192);
+	assert_int_equal(receive(&entries[1], 2, 8200, 0), -ENOBUFS);
+	assert_int_equal(receive(&entries[1], 2, 8192, 0), 0);
+	core_inbox_remove(&inbox, &entries[0]);
+	core_inbox_release(&inbox, &entries[0]);
+	assert_int_equal(receive(&entries[2], 3, 8200, 0), -ENOBUFS);
+	core_inbox_remove(&inbox, &entries[1]);
+	core_inbox_release(&inbox, &entries[1]);
+	assert_int_equal(receive(&entries[2], 3, 8200, 0), 0);
+}
+
+static void releasing_nothing_does_nothing(void **state)
+{
+	core_inbox_release(&inbox, NULL);
+	assert_int_equal(core_inbox_reserve(&inbox, &entries[0], 1, 64, 1), 0);
+	core_inbox_release(&inbox, &entries[0]);
+	core_inbox_release(&inbox, &entries[0]);
+	assert_int_equal(core_quota_get(&inbox.quota, 1).msgs, 0);
+}
+
 static void odd_sizes_are_refused(void **state)
 {
 	assert_int_equal(receive(&entries[0], 1, 0, 0), -EINVAL);
@@ -219,6 +247,8 @@ int main(void)
 		with_inbox(s6_6_byebye_needs_an_empty_queue),
 		with_inbox(s6_6_no_message_is_accepted_and_lost),
 		with_inbox(s10_6_entries_are_found_by_name_in_order),
+		with_inbox(s14_4_what_others_queue_lowers_the_share),
+		with_inbox(releasing_nothing_does_nothing),
 		with_inbox(odd_sizes_are_refused),
 		cmocka_unit_test(an_allocation_that_fails_changes_nothing),
 	};

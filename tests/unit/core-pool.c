@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "base.h"
@@ -18,7 +19,11 @@ static int setup(void **state)
 {
 	struct core_pool *pool = malloc(sizeof(*pool));
 
-	if (!pool || core_pool_init(pool, SIZE))
+	if (!pool)
+		return -1;
+	/* Nothing may count on what was there before. */
+	memset(pool, 0xa5, sizeof(*pool));
+	if (core_pool_init(pool, SIZE))
 		return -1;
 	*state = pool;
 	return 0;
@@ -129,6 +134,20 @@ static void s14_2_publishing_twice_needs_one_free(void **state)
 	assert_ptr_equal(core_pool_find(pool, 0), slice);
 	core_pool_release(pool, slice);
 	assert_null(core_pool_find(pool, 0));
+}
+
+static void many_freed_slices_leave_no_memory_behind(void **state)
+{
+	struct core_slice *slices[64];
+
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < 64; i++)
+			slices[i] = take(*state, 8 + i % 3);
+		for (int i = 0; i < 64; i++)
+			core_pool_release(*state, slices[i * 5 % 64]);
+		assert_int_equal(take(*state, SIZE)->offset, 0);
+		core_pool_release(*state, core_pool_find(*state, 0));
+	}
 }
 
 static void s6_7_free_takes_published_slices_only(void **state)
@@ -450,6 +469,7 @@ int main(void)
 		with_pool(s14_2_fragments_do_not_add_up),
 		with_pool(s14_2_a_slice_is_free_when_both_references_are_gone),
 		with_pool(s14_2_publishing_twice_needs_one_free),
+		with_pool(many_freed_slices_leave_no_memory_behind),
 		with_pool(s6_7_free_takes_published_slices_only),
 		with_pool(s6_7_freeing_the_empty_slice_does_nothing),
 		with_pool(s14_3_accounted_slices_count_while_the_bus_holds_them),

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "base.h"
@@ -16,6 +17,9 @@ static struct core_queue queue;
 
 static int setup(void **state)
 {
+	/* Nothing may count on what was there before. */
+	memset(&queue, 0xa5, sizeof(queue));
+	memset(entries, 0xa5, sizeof(entries));
 	core_queue_init(&queue);
 	for (size_t i = 0; i < ARRAY_SIZE(entries); i++)
 		core_queue_entry_init(&entries[i]);

@@ -135,6 +135,12 @@ static void s17_1_row_23_new_users_start_at_zero(void **state)
 		assert_int_equal(core_quota_get(&quota, user).msgs, 1);
 }
 
+static void a_number_of_no_user_is_out_of_memory(void **state)
+{
+	assert_int_equal(charge(U32_MAX, 16 * MIB, 64, 0), -ENOMEM);
+	assert_int_equal(core_quota_get(&quota, U32_MAX).msgs, 0);
+}
+
 /* --- against a model: the list of what is charged --- */
 
 #define USERS 12
@@ -312,6 +318,7 @@ int main(void)
 		cmocka_unit_test_teardown(s14_4_memory_comes_before_messages_before_descriptors,
 					  teardown),
 		cmocka_unit_test_teardown(s14_4_the_counter_of_bytes_does_not_wrap, teardown),
+		cmocka_unit_test_teardown(a_number_of_no_user_is_out_of_memory, teardown),
 		cmocka_unit_test_teardown(a_refused_charge_changes_nothing, teardown),
 		cmocka_unit_test_teardown(s17_1_row_23_new_users_start_at_zero, teardown),
 		cmocka_unit_test(charges_follow_the_text_of_the_rule),

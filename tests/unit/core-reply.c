@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <cmocka.h>
 
 #include "base.h"
@@ -21,6 +22,11 @@ static char answer[1];
 
 static int setup(void **state)
 {
+	/* Nothing may count on what was there before. */
+	memset(&r, 0xa5, sizeof(r));
+	memset(&r2, 0xa5, sizeof(r2));
+	memset(&p, 0xa5, sizeof(p));
+	memset(&p2, 0xa5, sizeof(p2));
 	core_requester_init(&r, &deadlines);
 	core_requester_init(&r2, &deadlines);
 	core_replier_init(&p);
@@ -366,6 +372,16 @@ static void s7_7_a_call_that_was_not_queued_leaves_nothing(void **state)
 	assert_int_equal(core_deadlines_next(&deadlines), NEVER);
 }
 
+static void no_slot_is_as_good_as_a_closed_one(void **state)
+{
+	void *a = &r;
+
+	assert_int_equal(core_reply_kill(NULL, -EPIPE), CORE_REPLY_NOTHING);
+	core_reply_request_left(NULL);
+	core_reply_close(NULL, &a);
+	assert_null(a);
+}
+
 static void *fail_setup(void)
 {
 	setup(NULL);
@@ -429,6 +445,7 @@ int main(void)
 		with_slots(s10_6_the_new_owner_owes_the_answer),
 		with_slots(s17_1_row_14_the_new_owners_own_slots_move_too),
 		with_slots(s7_7_a_call_that_was_not_queued_leaves_nothing),
+		with_slots(no_slot_is_as_good_as_a_closed_one),
 		cmocka_unit_test(an_allocation_that_fails_changes_nothing),
 	};
 
