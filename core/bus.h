@@ -30,6 +30,8 @@
  *     of each in the order they were made (§1.9).
  *  5. Each sent message and each notification takes one sequence number of the bus,
  *     counting from 1 (§1.2).
+ *  6. The host keeps the memory of a bus, an endpoint and their domain until the last
+ *     connection of it has been passed to core_conn_deinit().
  *
  * Locks, in the order in which they nest. "shared" and "exclusive" are meant where a
  * lock is a reader-writer lock; all are sleeping locks.

@@ -71,6 +71,8 @@ int core_conn_account(struct core_conn *conn, const u32 *fake_uid)
 
 	if (conn->ep->custom) {
 		user = core_user_ref(conn->ep->user);
+		if (!user)
+			return -ESHUTDOWN;
 	} else {
 		r = core_users_get(&conn->bus->domain->users,
 				   conn->privileged && fake_uid ? *fake_uid : conn->uid, &user);

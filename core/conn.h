@@ -150,7 +150,8 @@ void core_conn_deinit(struct core_conn *conn);
  * @conn:     new
  * @fake_uid: real uid of faked credentials, or NULL; counts for the privileged only
  *
- * Locks: domain. Return: 0; -EMFILE: the user has too many; -ENOMEM.
+ * Locks: domain. Return: 0; -EMFILE: the user has too many; -ESHUTDOWN: the endpoint is
+ * gone; -ENOMEM.
  */
 int core_conn_account(struct core_conn *conn, const u32 *fake_uid);
 
