@@ -6,6 +6,7 @@ BUILD := build
 PREFIX ?= /usr/local
 MESONFLAGS ?=
 DESTDIR ?=
+DEMO := tools/core-demo/kdbus-core-demo
 
 .PHONY: all
 all: $(BUILD)/build.ninja
@@ -25,10 +26,11 @@ setup: ## install the packages that a build needs, if any are missing
 	@tools/setup/install build
 
 .PHONY: demo
-demo: ## install missing build packages, build, play a bus of three connections
+demo: ## install what a build needs, build, play a bus of three connections step by step
 	@tools/setup/install build
-	@$(MAKE) --no-print-directory all
-	@$(BUILD)/tools/core-demo/kdbus-core-demo
+	@[ -e $(BUILD)/build.ninja ] || $(MAKE) --no-print-directory $(BUILD)/build.ninja
+	@ninja -C $(BUILD) $(DEMO)
+	@$(BUILD)/$(DEMO)
 
 .PHONY: check
 check: ## install what the tests need, run all tests

@@ -98,7 +98,7 @@ static int set_type(struct parse *s, struct dbusp_match_text t)
 		[DBUSP_ERROR] = "error",
 		[DBUSP_SIGNAL] = "signal",
 	};
-	uint8_t type;
+	unsigned int type;
 
 	if (s->type)
 		return bad(s, DBUSP_WHY_RULE_TWICE);

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What a user gets: a build without the tests, and make install."""
+import json
 import os
 import subprocess
 import sys
@@ -53,6 +54,28 @@ def header_problems(include, header, compiler):
     return [f'{name}: {p}' for p in problems(argv, f'#include <{name}>\n')]
 
 
+def programs(build):
+    targets = subprocess.run(
+        ['meson', 'introspect', build, '--targets'], check=True, stdout=subprocess.PIPE, text=True,
+    ).stdout
+    return [
+        path for target in json.loads(targets) if target['type'] == 'executable'
+        for path in target['filename']
+    ]
+
+
+def manner_problems(program):
+    for option, expected in (('--help', 0), ('--version', 0), ('--no-such-option', 2)):
+        result = subprocess.run(
+            [program, option], check=False, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )
+        if result.returncode != expected:
+            yield f'{option}: status {result.returncode}, not {expected}'
+        if bool(result.stdout) != (expected == 0) or bool(result.stderr) == (expected == 0):
+            yield f'{option}: stdout is "{result.stdout}", stderr is "{result.stderr}"'
+
+
 def main():
     plan = Plan()
     with tempfile.TemporaryDirectory() as folder:
@@ -67,9 +90,9 @@ def main():
                 f'each installed header compiles alone as {language}',
                 (p for header in headers for p in header_problems(include, header, compiler)),
             )
-        for program in leaves(f'{root}{PREFIX}/bin'):
-            for option in ('--help', '--version'):
-                plan.check(f'{os.path.basename(program)} {option}', problems([program, option]))
+        for program in programs(f'{folder}/build'):
+            plan.check(f'{os.path.basename(program)} explains itself', manner_problems(program))
+        plan.check('make demo works', make(folder, 'demo'))
     plan.finish()
 
 
