@@ -405,7 +405,8 @@ int lane_channel_recv(struct lane_channel *ch);
 /**
  * lane_drain() - take messages until there is none, or LANE_DRAIN_MAX
  *
- * A peer that sends faster than that keeps the socket readable, and nobody busy for ever.
+ * A peer that sends faster than that keeps the socket readable, and nobody busy for ever. Outside
+ * a look lane_look_touch() must follow: the number of a drained doorbell is used up.
  * Return: 0 or -EPROTO; a hang-up sets ch->hungup and is 0.
  */
 int lane_drain(struct lane_channel *ch);

@@ -153,13 +153,16 @@ static bool has_news(const struct lane_source *src)
 
 /*
  * A socket that is readable with nothing in the lane: descriptors, requests, a hang-up, or the
- * bell of something taken up before. Find out, or it would be so for ever.
+ * bell of something taken up before. Find out, or it would be so for ever. A number whose bell was
+ * drained is used up: an armed lane needs another one before the look (rule 7).
  */
 static void look_at_socket(struct lane_look *look, struct lane_source *src)
 {
 	if (!src->readable || has_news(src))
 		return;
 	lane_drain(src->ch);
+	if (mode_of(src->ch->state) == LANE_ARMED)
+		lane_arm(src->ch);
 	look->loud = false;
 	snapshot(look, src);
 }

@@ -30,6 +30,7 @@ struct task {
 	void (*run)(void *arg);
 	void *arg;
 	bool over;
+	bool background;
 	bool sleeping; /* on words */
 	int fd, other; /* or on descriptors, if not -1 */
 	struct lane_word words[LANE_WORDS_MAX];
@@ -37,6 +38,7 @@ struct task {
 	struct store stores[STORES];
 	unsigned int n_stores;
 	unsigned int kill_in;
+	unsigned int pause; /* steps for which it is suspended */
 };
 
 struct region {
@@ -128,8 +130,19 @@ void sim_yield(void)
 {
 	struct task *t = self();
 
-	if (t && sim_below(sim.one_in) == 0)
-		leave(t);
+	if (!t || sim_below(sim.one_in))
+		return;
+	if (sim_below(32) == 0)
+		t->pause = (unsigned int)sim_below(400);
+	leave(t);
+}
+
+void sim_delay(unsigned int steps)
+{
+	struct task *t = self();
+
+	t->pause = (unsigned int)sim_below(steps);
+	leave(t);
 }
 
 void lane_hook_yield(int point)
@@ -325,6 +338,11 @@ void sim_kill_later(int task, unsigned int steps)
 	sim.tasks[task].kill_in = steps + 1;
 }
 
+void sim_background(int task)
+{
+	sim.tasks[task].background = true;
+}
+
 bool sim_is_over(int task)
 {
 	return sim.tasks[task].over;
@@ -373,7 +391,7 @@ const char *sim_why(void)
 
 static bool can_run(const struct task *t)
 {
-	if (t->over || t->sleeping)
+	if (t->over || t->sleeping || t->pause)
 		return false;
 	return t->fd < 0 || sim_readable(t->fd) || (t->other >= 0 && sim_readable(t->other));
 }
@@ -386,6 +404,14 @@ static void let_stores_out(bool all)
 	for (i = 0; i < sim.n_tasks; i++)
 		while (sim.tasks[i].n_stores && (all || sim_below(8) == 0))
 			flush_one(&sim.tasks[i]);
+}
+
+static void end_pauses(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < sim.n_tasks; i++)
+		sim.tasks[i].pause = 0;
 }
 
 static int choose(void)
@@ -403,9 +429,12 @@ static void count_down(void)
 {
 	unsigned int i;
 
-	for (i = 0; i < sim.n_tasks; i++)
+	for (i = 0; i < sim.n_tasks; i++) {
+		if (sim.tasks[i].pause)
+			sim.tasks[i].pause--;
 		if (sim.tasks[i].kill_in && !--sim.tasks[i].kill_in)
 			sim_kill((int)i);
+	}
 }
 
 static enum sim_end how_it_ended(void)
@@ -413,7 +442,7 @@ static enum sim_end how_it_ended(void)
 	unsigned int i;
 
 	for (i = 0; i < sim.n_tasks; i++)
-		if (!sim.tasks[i].over)
+		if (!sim.tasks[i].over && !sim.tasks[i].background)
 			return SIM_STUCK;
 	return SIM_OVER;
 }
@@ -429,6 +458,7 @@ enum sim_end sim_run(unsigned int max_steps)
 		next = choose();
 		if (next < 0) {
 			let_stores_out(true);
+			end_pauses();
 			next = choose();
 		}
 		if (next < 0)

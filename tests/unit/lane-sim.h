@@ -6,7 +6,8 @@
  * A deterministic world for lane/: scheduler, clock, futexes and store buffers.
  *
  *  1. Tasks are coroutines of one thread. They change places only at the yield points of lane/
- *     and of the sim; who is next depends on nothing but the seed.
+ *     and of the sim; who is next depends on nothing but the seed. Now and then one is suspended
+ *     for some hundred steps.
  *  2. A store to a shared word waits in the task's store buffer until a fence, a system call or
  *     chance lets it out, in order (total store order, as x86). Memory and sockets are real.
  *  3. Nothing takes time: the clock moves by one with each reading. A sleep ends by a wake or a
@@ -43,6 +44,9 @@ int sim_spawn(void (*run)(void *arg), void *arg);
 void sim_kill(int task);
 bool sim_is_over(int task);
 
+/* A task that may sleep for ever: the world is over without it. */
+void sim_background(int task);
+
 /* A task other than the current one is killed after @steps more steps of the world. */
 void sim_kill_later(int task, unsigned int steps);
 
@@ -54,6 +58,7 @@ const char *sim_why(void);
 
 /* For tasks */
 void sim_yield(void);
+void sim_delay(unsigned int steps); /* up to that many */
 void sim_wait_readable(int fd);
 void sim_wait_two_readable(int fd, int other);
 bool sim_readable(int fd);
