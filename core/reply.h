@@ -177,7 +177,11 @@ int core_reply_open(struct core_requester *r, struct core_replier *p,
 
 /**
  * core_reply_request_queued() - the request is now in P's queue
- * @slot: just opened
+ * @slot: open
+ *
+ * From core_reply_open() to this call nothing but the caller keeps the slot: where a
+ * deadline or the death of P can strike in between, because R is not held throughout,
+ * say it right after opening, and core_reply_request_left() if queueing fails.
  *
  * The queue entry may keep a pointer to @slot until
  * core_reply_request_left(). Locks: R.
