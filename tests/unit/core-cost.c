@@ -72,6 +72,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_linear_cost_is_beyond_every_bound),
 		cmocka_unit_test(cost_of_matches),
+		cmocka_unit_test(cost_of_connections),
 		cmocka_unit_test(cost_of_names),
 		cmocka_unit_test(cost_of_policy),
 		cmocka_unit_test(cost_of_the_pool),

@@ -20,6 +20,7 @@ void cost_check(const char *what, unsigned long fixed, unsigned long factor,
 /* Raise @worst to the steps taken since core_steps was @before. */
 void cost_worst(unsigned long *worst, unsigned long before);
 
+void cost_of_connections(void **state);
 void cost_of_matches(void **state);
 void cost_of_names(void **state);
 void cost_of_policy(void **state);

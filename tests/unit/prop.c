@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -118,7 +119,7 @@ static bool child_succeeded(pid_t pid, struct prop_report *report)
 
 static pid_t fork_quietly(bool quiet)
 {
-	pid_t pid;
+	pid_t parent = getpid(), pid;
 
 	/* What is buffered now would otherwise be written twice. */
 	fflush(NULL);
@@ -127,6 +128,9 @@ static pid_t fork_quietly(bool quiet)
 		abort();
 	if (pid == 0) {
 		die_of_signals();
+		/* An endless loop of the subject must not outlive the test. */
+		if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)
+			_exit(2);
 		if (quiet && !freopen("/dev/null", "w", stderr))
 			_exit(2);
 	}
