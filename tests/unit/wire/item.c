@@ -49,7 +49,7 @@ static void an_item_is_at_least_its_header(void **state)
 
 	for (size = 0; size < 16; size++) {
 		wire_start(&wire, 0, 0);
-		wire_item_sized(&wire, KDBUS_ITEM_ID, NULL, 16, size);
+		wire_item_sized(&wire, KDBUS_ITEM_ID, NULL, 0, size);
 		assert_int_equal(check(), -EINVAL);
 	}
 	wire_start(&wire, 0, 0);
@@ -188,7 +188,8 @@ static void a_vector_is_not_empty(void **state)
 	assert_int_equal(validate(KDBUS_ITEM_PAYLOAD_VEC, vec, 16), -EINVAL);
 	/* On 32 bit it could not be a buffer; on 64 bit the total is what refuses it. */
 	vec[0] = 1ULL << 32;
-	assert_int_equal(validate(KDBUS_ITEM_PAYLOAD_VEC, vec, 16), sizeof(size_t) == 8 ? 0 : -EINVAL);
+	assert_int_equal(validate(KDBUS_ITEM_PAYLOAD_VEC, vec, 16),
+			 sizeof(size_t) == 8 ? 0 : -EINVAL);
 }
 
 /* §5.2 PAYLOAD_MEMFD: exactly 24; size not 0 is EINVAL, negative fd EBADF */
@@ -250,6 +251,7 @@ static void a_name_change_ends_with_a_string_or_nothing(void **state)
 		assert_int_equal(validate(type, payload, 36), 0);
 		assert_int_equal(validate(type, payload, 35), -EINVAL);
 		assert_int_equal(validate(type, payload, 37), -EINVAL);
+		assert_int_equal(validate(type, payload, 33), -EINVAL);
 	}
 }
 

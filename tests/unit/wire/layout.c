@@ -177,6 +177,22 @@ static void a_message_without_items_is_its_header(void **state)
 	assert_int_equal(layout.slice_size, 64);
 }
 
+/* §5.1: the gap between the sender's last item and the metadata is the bus's, hence zero */
+static void the_gap_before_metadata_is_zero(void **state)
+{
+	struct core_meta meta = { .have = KDBUS_ATTACH_TIMESTAMP };
+	static const char zero[8];
+
+	start();
+	wire_str(&wire, KDBUS_ITEM_DST_NAME, "x.y");
+	deliver(&meta, _KDBUS_ATTACH_ALL);
+	assert_memory_equal(slice + 64 + 20, zero, 4);
+	assert_int_equal(item_at(64 + 24)->type, KDBUS_ITEM_TIMESTAMP);
+	wire.size += 4;
+	deliver(&meta, _KDBUS_ATTACH_ALL);
+	assert_memory_equal(slice + 64 + 20, zero, 4);
+}
+
 /* §7.3: metadata items that end off a multiple of 8 are followed by a pad */
 static void payload_starts_at_a_multiple_of_8(void **state)
 {
@@ -273,6 +289,7 @@ int main(void)
 		cmocka_unit_test(header_and_items_are_copied_verbatim),
 		cmocka_unit_test(the_message_size_is_not_the_slice_size),
 		cmocka_unit_test(a_message_without_items_is_its_header),
+		cmocka_unit_test(the_gap_before_metadata_is_zero),
 		cmocka_unit_test(payload_starts_at_a_multiple_of_8),
 		cmocka_unit_test(zero_vectors_read_all_ones),
 		cmocka_unit_test(skipped_parts_leave_congruent_positions),

@@ -71,7 +71,11 @@ static void id_notifications_carry_id_and_hello_flags(void **state)
 /* §12 rows 2 to 4 */
 static void name_notifications_carry_both_owners_and_the_name(void **state)
 {
-	struct core_notice notice = { .old_id = { 3, 0x21 }, .new_id = { 4, 0x22 }, .name = "x.yz" };
+	struct core_notice notice = {
+		.old_id = { 3, 0x21 },
+		.new_id = { 4, 0x22 },
+		.name = "x.yz",
+	};
 	const struct kdbus_item *item = (void *)(buf + 64);
 	const struct kdbus_msg *msg;
 
