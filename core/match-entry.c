@@ -7,6 +7,7 @@
 #include "item.h"
 #include "match-entry.h"
 #include "names.h"
+#include "syntax.h"
 
 /* A NAME_... rule of exactly this payload leaves the name open. */
 #define NAME_CHANGE_BARE sizeof(struct kdbus_notify_name_change)
@@ -21,7 +22,7 @@ static int rule_check(const struct core_match_index *index, const struct kdbus_i
 	case KDBUS_ITEM_BLOOM_MASK:
 		return payload == 0 || payload % index->bloom_size ? -EDOM : 0;
 	case KDBUS_ITEM_NAME:
-		return core_name_is_valid(core_item_str(item), false) ? 0 : -EINVAL;
+		return core_name_valid(core_item_str(item)) ? 0 : -EINVAL;
 	default:
 		return 0;
 	}
@@ -59,8 +60,7 @@ static void entry_classify(struct core_match_entry *entry)
 
 	entry->group = CORE_MATCH_GROUP_ALL;
 	entry->type = 0;
-	core_item_for_each(item, entry->items, entry->size)
-	{
+	core_item_for_each(item, entry->items, entry->size) {
 		enum core_match_group group = rule_group(item);
 
 		if (group == CORE_MATCH_GROUP_ALL)
@@ -85,8 +85,7 @@ int core_match_entry_new(struct core_match_set *set, u64 cookie, const struct kd
 	const struct kdbus_item *item;
 	int r;
 
-	core_item_for_each(item, items, size)
-	{
+	core_item_for_each(item, items, size) {
 		r = rule_check(set->index, item);
 		if (r < 0)
 			return r;
@@ -186,7 +185,9 @@ bool core_match_entry_passes(const struct core_match_entry *entry, const struct 
 
 	if (!is_about(entry, signal))
 		return false;
-	core_item_for_each(item, entry->items, entry->size) if (!rule_holds(entry->set->index, item,
-									    signal)) return false;
+	core_item_for_each(item, entry->items, entry->size) {
+		if (!rule_holds(entry->set->index, item, signal))
+			return false;
+	}
 	return true;
 }

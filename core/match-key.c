@@ -106,8 +106,7 @@ static void survey_user_rules(const struct core_match_entry *entry, struct choic
 	struct core_match_key key = { 0 };
 	const struct kdbus_item *item;
 
-	core_item_for_each(item, entry->items, entry->size)
-	{
+	core_item_for_each(item, entry->items, entry->size) {
 		if (item->type == KDBUS_ITEM_ID && core_item_u64(item) != KDBUS_MATCH_ID_ANY) {
 			key = (struct core_match_key){ .kind = CORE_MATCH_SRC_ID,
 						       .a = core_item_u64(item) };
@@ -127,9 +126,10 @@ static bool wants_broadcasts(const struct core_match_entry *entry)
 {
 	const struct kdbus_item *item;
 
-	core_item_for_each(item, entry->items,
-			   entry->size) if (item->type == KDBUS_ITEM_DST_ID &&
-					    core_item_u64(item) != KDBUS_MATCH_ID_ANY) return false;
+	core_item_for_each(item, entry->items, entry->size) {
+		if (item->type == KDBUS_ITEM_DST_ID && core_item_u64(item) != KDBUS_MATCH_ID_ANY)
+			return false;
+	}
 	return true;
 }
 
@@ -183,8 +183,7 @@ static unsigned int note_keys(const struct core_match_entry *entry, struct core_
 	const struct kdbus_item *item;
 
 	keys[0] = (struct core_match_key){ .kind = CORE_MATCH_NOTE, .a = entry->type };
-	core_item_for_each(item, entry->items, entry->size)
-	{
+	core_item_for_each(item, entry->items, entry->size) {
 		struct core_match_key key;
 
 		if (item->type == KDBUS_ITEM_NEGOTIATE)

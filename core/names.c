@@ -3,6 +3,7 @@
 #include "kdbus.h"
 #include "limits.h"
 #include "names.h"
+#include "syntax.h"
 
 #define STORED_FLAGS (KDBUS_NAME_ALLOW_REPLACEMENT | KDBUS_NAME_QUEUE)
 #define REQUEST_FLAGS (KDBUS_NAME_REPLACE_EXISTING | STORED_FLAGS)

@@ -37,7 +37,6 @@
  */
 
 #include "base.h"
-#include "syntax.h"
 
 /**
  * struct core_names - the registry of one bus
@@ -132,16 +131,6 @@ struct core_name_change {
 	/* private: freed by core_name_change_done() */
 	struct core_name *dead_name;
 };
-
-/**
- * core_name_is_valid() - whether this is a name or, if so wished, a wildcard
- * @name: string
- * @wildcard: whether a wildcard will do
- */
-static inline bool core_name_is_valid(const char *name, bool wildcard)
-{
-	return core_name_valid(name) || (wildcard && core_name_is_wildcard(name));
-}
 
 /**
  * core_names_init() - make an empty registry

@@ -15,8 +15,7 @@ static bool any_name_grants(const struct core_policy *policy, const struct core_
 {
 	const struct core_name_record *record;
 
-	core_name_holder_for_each(record, names)
-	{
+	core_name_holder_for_each(record, names) {
 		core_step();
 		if (core_name_record_owns(record) &&
 		    core_policy_level(policy, cred, record->name->name) >= level)

@@ -5,8 +5,8 @@
 
 #include "item.h"
 #include "limits.h"
-#include "names.h"
 #include "policy.h"
+#include "syntax.h"
 
 struct core_policy_access {
 	u32 type;
@@ -184,7 +184,8 @@ static int set_add_name(struct core_policy_set *set, const struct kdbus_item *it
 
 	if ((flags & CORE_POLICY_ONE_NAME) && !list_empty(&set->list))
 		return -E2BIG;
-	if (!core_name_is_valid(name, !(flags & CORE_POLICY_NO_WILDCARD)))
+	if (!core_name_valid(name) &&
+	    ((flags & CORE_POLICY_NO_WILDCARD) || !core_name_is_wildcard(name)))
 		return -EINVAL;
 	record = record_new(name, count_accesses(item, end));
 	if (!record)
@@ -226,8 +227,7 @@ int core_policy_parse(const struct kdbus_item *items, size_t size, unsigned int 
 		return -ENOMEM;
 	core_policy_init(&set->records);
 	INIT_LIST_HEAD(&set->list);
-	core_item_for_each(item, items, size)
-	{
+	core_item_for_each(item, items, size) {
 		if (item->type == KDBUS_ITEM_NAME)
 			r = set_add_name(set, item, end, flags);
 		else if (item->type == KDBUS_ITEM_POLICY_ACCESS)
