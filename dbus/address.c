@@ -4,22 +4,13 @@
 #include <errno.h>
 #include <stdint.h>
 
+#include "dbus/hex.h"
+
 /* Bytes that need no escaping: [-0-9A-Za-z_/.*\] */
 static bool is_plain(char c)
 {
 	return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
 	       (c && strchr("-_/.*\\", c));
-}
-
-static int digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
 }
 
 /* Cuts @s at the first @sep; what follows that goes to *ret_rest. */
@@ -41,7 +32,8 @@ static int check_value(struct dbusp_str v, enum dbusp_why *ret_why)
 		return dbusp_fail(ret_why, DBUSP_WHY_ADDRESS_VALUE, -EINVAL);
 	for (i = 0; i < v.len; i++) {
 		if (v.s[i] == '%') {
-			if (v.len - i < 3 || digit(v.s[i + 1]) < 0 || digit(v.s[i + 2]) < 0)
+			if (v.len - i < 3 || dbusp_hex_digit(v.s[i + 1]) > 15 ||
+			    dbusp_hex_digit(v.s[i + 2]) > 15)
 				return dbusp_fail(ret_why, DBUSP_WHY_ADDRESS_ESCAPE, -EINVAL);
 			i += 2;
 		} else if (!is_plain(v.s[i])) {
@@ -128,7 +120,7 @@ static int unescape(struct dbusp_str v, char *buf, size_t size, size_t *ret_len)
 			return -ENOBUFS;
 		buf[n] = v.s[i];
 		if (v.s[i] == '%') {
-			buf[n] = digit(v.s[i + 1]) << 4 | digit(v.s[i + 2]);
+			buf[n] = dbusp_hex_digit(v.s[i + 1]) << 4 | dbusp_hex_digit(v.s[i + 2]);
 			i += 2;
 		}
 		n++;
@@ -214,7 +206,7 @@ int dbusp_address_guid(const struct dbusp_address *address, char ret[33],
 	if (r == -ENOENT)
 		return r;
 	for (i = 0; r >= 0 && i < len; i++) {
-		if (digit(guid[i]) < 0)
+		if (dbusp_hex_digit(guid[i]) > 15)
 			r = -EINVAL;
 	}
 	if (r < 0 || len != 32)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "dbus/hex.h"
 #include "dbus/match.h"
 #include "dbus/name.h"
 
@@ -160,20 +161,10 @@ static int set_text(struct parse *s, const struct text_key *key, struct dbusp_ma
 	return 0;
 }
 
-static unsigned int digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return 16;
-}
-
 static bool is_hex_prefix(const char *p, const char *end)
 {
-	return end - p > 2 && p[0] == '0' && (p[1] == 'x' || p[1] == 'X') && digit(p[2]) < 16;
+	return end - p > 2 && p[0] == '0' && (p[1] == 'x' || p[1] == 'X') &&
+	       dbusp_hex_digit(p[2]) < 16;
 }
 
 /*
@@ -187,7 +178,7 @@ static const char *take_number(const char *p, const char *end, unsigned int *ret
 
 	if (p < end && *p == '+')
 		p++;
-	if (p == end || digit(*p) > 9)
+	if (p == end || dbusp_hex_digit(*p) > 9)
 		return start;
 	if (is_hex_prefix(p, end)) {
 		base = 16;
@@ -195,8 +186,8 @@ static const char *take_number(const char *p, const char *end, unsigned int *ret
 	} else if (*p == '0') {
 		base = 8;
 	}
-	for (; p < end && digit(*p) < base; p++) {
-		n = n * base + digit(*p);
+	for (; p < end && dbusp_hex_digit(*p) < base; p++) {
+		n = n * base + dbusp_hex_digit(*p);
 		if (n > DBUSP_ARGS_MAX)
 			n = DBUSP_ARGS_MAX;
 	}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "dbus/sasl-line.h"
 
+#include "dbus/hex.h"
 #include "dbus/sasl.h"
 
 int dbusp_sasl_line(const char *in, size_t len, uint16_t *scanned)
@@ -55,23 +56,12 @@ struct dbusp_str dbusp_sasl_word(struct dbusp_str *rest)
 	return word;
 }
 
-static int digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	if (c >= 'A' && c <= 'F')
-		return c - 'A' + 10;
-	return -1;
-}
-
 bool dbusp_sasl_is_hex(struct dbusp_str s)
 {
 	uint32_t i;
 
 	for (i = 0; i < s.len; i++) {
-		if (digit(s.s[i]) < 0)
+		if (dbusp_hex_digit(s.s[i]) > 15)
 			return false;
 	}
 	return s.len % 2 == 0;
@@ -79,5 +69,5 @@ bool dbusp_sasl_is_hex(struct dbusp_str s)
 
 uint8_t dbusp_sasl_hex_byte(struct dbusp_str s, size_t i)
 {
-	return digit(s.s[2 * i]) << 4 | digit(s.s[2 * i + 1]);
+	return dbusp_hex_digit(s.s[2 * i]) << 4 | dbusp_hex_digit(s.s[2 * i + 1]);
 }

@@ -95,9 +95,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	r = dbusp_match_parse(m, rule, rule_len, NULL);
 	FUZZ_CHECK(r == 0 || r == (rule_len > DBUSP_MATCH_TEXT_MAX ? -EMSGSIZE : -EINVAL));
 	if (r == 0) {
-		/* in memory of exactly its size */
-		struct dbusp_match *match = fuzz_copy(&m->match, dbusp_match_size(&m->match));
+		const size_t match_size = dbusp_match_size(&m->match);
+		struct dbusp_match *match;
 
+		/* in memory of exactly its size */
+		FUZZ_CHECK(match_size >= sizeof(*match));
+		match = fuzz_copy(&m->match, match_size);
 		check_rule(match);
 		check_canonical(match);
 		if (nul) {

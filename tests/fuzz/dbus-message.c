@@ -99,7 +99,7 @@ static int check_body(const struct dbusp_header *h, const uint8_t *body)
 
 static bool same(struct dbusp_str a, struct dbusp_str b)
 {
-	return !a.s == !b.s && dbusp_str_eq(a, b);
+	return a.s && b.s ? dbusp_str_eq(a, b) : a.s == b.s;
 }
 
 /* A rewritten header means the same but for sender and unknown fields, and so does its body. */

@@ -49,11 +49,11 @@ static void feed(struct session *s, const char *data, size_t len)
 	memcpy(s->in + s->in_len, data, len);
 	s->in_len += len;
 	do {
-		char *exact = malloc(s->in_len + 1);
-
 		/* its own allocation, so that a sanitizer sees a read past the end */
+		char *exact = malloc(s->in_len ? s->in_len : 1);
+
+		assert_non_null(exact);
 		memcpy(exact, s->in, s->in_len);
-		exact = realloc(exact, s->in_len ? s->in_len : 1);
 		s->result = dbusp_sasl_server_step(&s->server, exact, s->in_len, &consumed,
 						   s->out + s->out_len, DBUSP_SASL_REPLY_MAX,
 						   &written);
