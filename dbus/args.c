@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "dbus/args.h"
 
-void dbusp_args_init(struct dbusp_args *args, const struct dbusp_header *header,
-		     const void *body)
+void dbusp_args_init(struct dbusp_args *args, const struct dbusp_header *header, const void *body)
 {
 	args->cursor = (struct dbusp_cursor){
 		.data = body,

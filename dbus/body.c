@@ -15,8 +15,7 @@ static struct dbusp_cursor cursor_of(const struct dbusp_header *h, const void *b
 	};
 }
 
-int dbusp_body_check(const struct dbusp_header *header, const void *body,
-		     enum dbusp_why *ret_why)
+int dbusp_body_check(const struct dbusp_header *header, const void *body, enum dbusp_why *ret_why)
 {
 	struct dbusp_cursor c = cursor_of(header, body);
 	struct dbusp_sigmap map;

@@ -10,7 +10,7 @@
 struct slot {
 	bool set;
 	uint8_t kind;
-	struct dbusp_match_text text;	/* in parse.values */
+	struct dbusp_match_text text; /* in parse.values */
 };
 
 /* A rule while it is read: conditions in the order they come, values unquoted. */
@@ -128,17 +128,17 @@ static int set_eavesdrop(struct parse *s, struct dbusp_match_text t)
 static const struct text_key {
 	const char *name;
 	uint16_t key;
-	uint16_t excludes;		/* keys that must not have come before */
-	enum dbusp_why twice, why;	/* if one has, and if the value is invalid */
+	uint16_t excludes; /* keys that must not have come before */
+	enum dbusp_why twice, why; /* if one has, and if the value is invalid */
 	bool (*valid)(const char *s, size_t len);
-	size_t offset;			/* of the slot in struct parse */
+	size_t offset; /* of the slot in struct parse */
 } text_keys[] = {
-	{ "sender", DBUSP_MATCH_SENDER, DBUSP_MATCH_SENDER, DBUSP_WHY_RULE_TWICE,
-	  DBUSP_WHY_SENDER, dbusp_name_is_bus, offsetof(struct parse, sender) },
+	{ "sender", DBUSP_MATCH_SENDER, DBUSP_MATCH_SENDER, DBUSP_WHY_RULE_TWICE, DBUSP_WHY_SENDER,
+	  dbusp_name_is_bus, offsetof(struct parse, sender) },
 	{ "interface", DBUSP_MATCH_INTERFACE, DBUSP_MATCH_INTERFACE, DBUSP_WHY_RULE_TWICE,
 	  DBUSP_WHY_INTERFACE, dbusp_name_is_interface, offsetof(struct parse, interface) },
-	{ "member", DBUSP_MATCH_MEMBER, DBUSP_MATCH_MEMBER, DBUSP_WHY_RULE_TWICE,
-	  DBUSP_WHY_MEMBER, dbusp_name_is_member, offsetof(struct parse, member) },
+	{ "member", DBUSP_MATCH_MEMBER, DBUSP_MATCH_MEMBER, DBUSP_WHY_RULE_TWICE, DBUSP_WHY_MEMBER,
+	  dbusp_name_is_member, offsetof(struct parse, member) },
 	{ "path", DBUSP_MATCH_PATH, DBUSP_MATCH_PATH | DBUSP_MATCH_PATH_NAMESPACE,
 	  DBUSP_WHY_RULE_PATHS, DBUSP_WHY_PATH, dbusp_path_valid, offsetof(struct parse, path) },
 	{ "path_namespace", DBUSP_MATCH_PATH_NAMESPACE,

@@ -137,8 +137,7 @@ static bool peers_match(const struct dbusp_match *m, const struct dbusp_match_su
 	return true;
 }
 
-bool dbusp_match_test(const struct dbusp_match *match,
-		      const struct dbusp_match_subject *subject)
+bool dbusp_match_test(const struct dbusp_match *match, const struct dbusp_match_subject *subject)
 {
 	unsigned int i;
 

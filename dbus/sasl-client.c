@@ -7,7 +7,7 @@
 
 enum {
 	START,
-	WAIT_OK,	/* DATA may come first, if no identity was sent */
+	WAIT_OK, /* DATA may come first, if no identity was sent */
 	WAIT_AGREE,
 	OVER,
 	FAILED,

@@ -10,7 +10,7 @@ enum {
 	WAIT_AUTH,
 	WAIT_DATA,
 	WAIT_BEGIN,
-	OVER,		/* authenticated, or to be disconnected */
+	OVER, /* authenticated, or to be disconnected */
 };
 
 void dbusp_sasl_server_init(struct dbusp_sasl_server *server,

@@ -70,8 +70,7 @@ static const char *const why_text[_DBUSP_WHY_MAX] = {
 	[DBUSP_WHY_ADDRESS_VALUE] = "empty value",
 	[DBUSP_WHY_ADDRESS_ESCAPE] = "'%' without two hex digits",
 	[DBUSP_WHY_ADDRESS_BYTE] = "byte that must be escaped",
-	[DBUSP_WHY_ADDRESS_KIND] =
-		"not exactly one of path, dir, tmpdir, runtime and abstract",
+	[DBUSP_WHY_ADDRESS_KIND] = "not exactly one of path, dir, tmpdir, runtime and abstract",
 	[DBUSP_WHY_ADDRESS_RUNTIME] = "runtime is not 'yes'",
 	[DBUSP_WHY_ADDRESS_GUID] = "guid is not 32 hex digits",
 };

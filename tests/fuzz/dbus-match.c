@@ -20,8 +20,8 @@ static void check_text(const struct dbusp_match *m, struct dbusp_str s)
 static void check_rule(const struct dbusp_match *m)
 {
 	static const enum dbusp_match_key keys[] = {
-		DBUSP_MATCH_SENDER, DBUSP_MATCH_INTERFACE, DBUSP_MATCH_MEMBER, DBUSP_MATCH_PATH,
-		DBUSP_MATCH_PATH_NAMESPACE, DBUSP_MATCH_DESTINATION,
+		DBUSP_MATCH_SENDER, DBUSP_MATCH_INTERFACE,	DBUSP_MATCH_MEMBER,
+		DBUSP_MATCH_PATH,   DBUSP_MATCH_PATH_NAMESPACE, DBUSP_MATCH_DESTINATION,
 	};
 	size_t i;
 

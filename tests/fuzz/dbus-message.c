@@ -30,15 +30,14 @@ static void check_header(const struct dbusp_header *h, const uint8_t *msg)
 
 	FUZZ_CHECK(len % 8 == 0 && h->frame.total_len == len + h->frame.body_len);
 	FUZZ_CHECK(h->frame.total_len <= DBUSP_MESSAGE_MAX && h->frame.serial && h->frame.type);
-	FUZZ_CHECK(!h->path.s || (within(h->path, msg, len) &&
-				  dbusp_path_valid(h->path.s, h->path.len)));
+	FUZZ_CHECK(!h->path.s ||
+		   (within(h->path, msg, len) && dbusp_path_valid(h->path.s, h->path.len)));
 	FUZZ_CHECK(!h->interface.s || (within(h->interface, msg, len) &&
 				       dbusp_name_is_interface(h->interface.s, h->interface.len)));
 	FUZZ_CHECK(!h->member.s || (within(h->member, msg, len) &&
 				    dbusp_name_is_member(h->member.s, h->member.len)));
-	FUZZ_CHECK(!h->destination.s ||
-		   (within(h->destination, msg, len) &&
-		    dbusp_name_is_bus(h->destination.s, h->destination.len)));
+	FUZZ_CHECK(!h->destination.s || (within(h->destination, msg, len) &&
+					 dbusp_name_is_bus(h->destination.s, h->destination.len)));
 	FUZZ_CHECK(!h->sender.s || within(h->sender, msg, len));
 	FUZZ_CHECK(dbusp_sig_valid(h->signature.s, h->signature.len));
 	FUZZ_CHECK(h->frame.type != DBUSP_METHOD_CALL || (h->path.s && h->member.s));
@@ -106,14 +105,16 @@ static bool same(struct dbusp_str a, struct dbusp_str b)
 static void check_rewrite(const struct dbusp_header *h, const uint8_t *msg, uint8_t options,
 			  int verdict)
 {
-	const struct dbusp_str sender = options & OPT_SENDER ? DBUSP_STR(":1.12345") : dbusp_str(NULL);
+	const struct dbusp_str sender = options & OPT_SENDER ? DBUSP_STR(":1.12345") :
+							       dbusp_str(NULL);
 	const size_t room = dbusp_header_room(h, sender.len);
 	uint8_t *work = malloc(room + h->frame.body_len);
 	struct dbusp_header again;
 	uint32_t len;
 
 	FUZZ_CHECK(work);
-	FUZZ_CHECK(dbusp_header_rewrite(h, msg, sender, options & OPT_STRIP, work, room, &len) == 0);
+	FUZZ_CHECK(dbusp_header_rewrite(h, msg, sender, options & OPT_STRIP, work, room, &len) ==
+		   0);
 	FUZZ_CHECK(len <= room);
 	memcpy(work + len, msg + h->frame.header_len, h->frame.body_len);
 	FUZZ_CHECK(dbusp_header_parse(&again, work, len + h->frame.body_len, DBUSP_MESSAGE_MAX,
@@ -143,7 +144,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	FUZZ_CHECK(rf == 0 || rf == rh);
 	FUZZ_CHECK(rh != -EAGAIN || size < 16 || size < f.header_len);
 	if (rh == 0) {
-		FUZZ_CHECK(rf == 0 && f.total_len == h.frame.total_len && f.serial == h.frame.serial);
+		FUZZ_CHECK(rf == 0 && f.total_len == h.frame.total_len &&
+			   f.serial == h.frame.serial);
 		FUZZ_CHECK(f.total_len <= max);
 		check_header(&h, msg);
 		if (size >= f.total_len)

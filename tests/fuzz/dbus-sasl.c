@@ -93,9 +93,9 @@ static void fuzz_client(uint8_t options, const uint8_t *data, size_t size)
 	size_t at = 0, consumed, written;
 	enum dbusp_sasl_result r;
 
-	dbusp_sasl_client_init(&c, options & OPT_ANONYMOUS ? DBUSP_SASL_ANONYMOUS :
-			       DBUSP_SASL_EXTERNAL, options & OPT_NO_UID ? -1 : 1000,
-			       options & OPT_FDS);
+	dbusp_sasl_client_init(&c,
+			       options & OPT_ANONYMOUS ? DBUSP_SASL_ANONYMOUS : DBUSP_SASL_EXTERNAL,
+			       options & OPT_NO_UID ? -1 : 1000, options & OPT_FDS);
 	do {
 		r = dbusp_sasl_client_step(&c, data + at, size - at, &consumed, out, sizeof(out),
 					   &written);

@@ -43,7 +43,8 @@ static void write_config(const struct daemon *d)
 	FILE *f = fopen(d->config, "w");
 
 	assert_non_null(f);
-	fprintf(f, "<busconfig><type>session</type><listen>unix:path=%s</listen>"
+	fprintf(f,
+		"<busconfig><type>session</type><listen>unix:path=%s</listen>"
 		"<auth>EXTERNAL</auth><policy context=\"default\"><allow send_destination=\"*\" "
 		"eavesdrop=\"true\"/><allow eavesdrop=\"true\"/></policy>"
 		"<limit name=\"max_match_rules_per_connection\">1000000</limit></busconfig>",
@@ -177,13 +178,14 @@ static void test_length_of_rules(void **state)
 static void random_rule(uint64_t *rng, char *out)
 {
 	static const char *const keys[] = {
-		"type", "sender", "interface", "member", "path", "path_namespace", "destination",
-		"eavesdrop", "arg0", "arg1", "arg1path", "arg0namespace", "arg63", "arg07", "arg0x9",
-		"arg64", "", "arg+3", "arg8x",
+		"type",	       "sender",    "interface", "member", "path",     "path_namespace",
+		"destination", "eavesdrop", "arg0",	 "arg1",   "arg1path", "arg0namespace",
+		"arg63",       "arg07",	    "arg0x9",	 "arg64",  "",	       "arg+3",
+		"arg8x",
 	};
 	static const char *const values[] = {
-		"signal", "error", "a.b", ":1.0", "M", "/", "/a", "true", "false", "", "x y", "a.b-c",
-		"'\\''", "/a/", "=", "9",
+		"signal", "error", "a.b", ":1.0",  "M",	    "/",   "/a", "true",
+		"false",  "",	   "x y", "a.b-c", "'\\''", "/a/", "=",	 "9",
 	};
 	static const char *const blanks[] = { "", "", "", "", "", " ", "\t", "\n" };
 	unsigned int n = random_below(rng, 5);

@@ -160,7 +160,10 @@ static void assert_unix(const char *list, enum dbusp_unix_kind kind, const char 
 static void test_unix_names_exactly_one_thing(void **state)
 {
 	static const char *const bad[] = {
-		"unix:", "unix:path=/a,dir=/b", "unix:guid=00", "unix:runtime=yes,abstract=x",
+		"unix:",
+		"unix:path=/a,dir=/b",
+		"unix:guid=00",
+		"unix:runtime=yes,abstract=x",
 	};
 	struct dbusp_address a;
 	enum dbusp_unix_kind k;
@@ -175,8 +178,7 @@ static void test_unix_names_exactly_one_thing(void **state)
 	assert_unix("unix:runtime=yes", DBUSP_UNIX_RUNTIME, "yes");
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		a = first(bad[i]);
-		assert_int_equal(dbusp_address_unix(&a, &k, buf, sizeof(buf), &len, &why),
-				 -EINVAL);
+		assert_int_equal(dbusp_address_unix(&a, &k, buf, sizeof(buf), &len, &why), -EINVAL);
 		assert_int_equal(why, DBUSP_WHY_ADDRESS_KIND);
 	}
 	a = first("unix:runtime=no");

@@ -173,8 +173,7 @@ static void test_we_read_what_libdbus_marshals(void **state)
 		assert_non_null(copy);
 		dbus_message_set_sender(copy, "org.example.A.Longer.Sender");
 		assert_true(dbus_message_marshal(copy, &again, &again_len));
-		assert_int_equal(our_verdict((uint8_t *)again, again_len, &theirs),
-				 DBUSP_WHY_NONE);
+		assert_int_equal(our_verdict((uint8_t *)again, again_len, &theirs), DBUSP_WHY_NONE);
 		assert_same_header(&theirs, copy);
 		assert_int_equal(theirs.frame.body_len, ours.frame.body_len);
 		assert_memory_equal(again + theirs.frame.header_len, msg + ours.frame.header_len,

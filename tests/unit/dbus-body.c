@@ -212,8 +212,10 @@ static void see_fixed(void *userdata, char type, uint64_t value)
 	uint16_t v2;
 	uint8_t v1;
 	const size_t size = dbusp_type_size(type);
-	void *out = size == 8 ? (void *)&v8 : size == 4 ? (void *)&v4 : size == 2 ? (void *)&v2 :
-		(void *)&v1;
+	void *out = size == 8 ? (void *)&v8 :
+		    size == 4 ? (void *)&v4 :
+		    size == 2 ? (void *)&v2 :
+				(void *)&v1;
 
 	assert_int_equal(dbusp_reader_type(userdata), type);
 	assert_int_equal(dbusp_read_fixed(userdata, type == 'y' ? 'u' : 'y', out), -ENOMSG);

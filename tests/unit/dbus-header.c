@@ -134,9 +134,9 @@ static void test_fixed_part_rules(void **state)
 		uint8_t at, value;
 		enum dbusp_why why;
 	} rows[] = {
-		{ 0, 'L', DBUSP_WHY_ENDIAN },	{ 0, 0, DBUSP_WHY_ENDIAN },
-		{ 0, 'b', DBUSP_WHY_ENDIAN },	{ 1, 0, DBUSP_WHY_TYPE },
-		{ 3, 0, DBUSP_WHY_VERSION },	{ 3, 2, DBUSP_WHY_VERSION },
+		{ 0, 'L', DBUSP_WHY_ENDIAN }, { 0, 0, DBUSP_WHY_ENDIAN },
+		{ 0, 'b', DBUSP_WHY_ENDIAN }, { 1, 0, DBUSP_WHY_TYPE },
+		{ 3, 0, DBUSP_WHY_VERSION },  { 3, 2, DBUSP_WHY_VERSION },
 		{ 8, 0, DBUSP_WHY_SERIAL },
 	};
 	struct raw m;
@@ -151,7 +151,8 @@ static void test_fixed_part_rules(void **state)
 		len = rows[i].at < 4 ? rows[i].at + 1 : 16;
 		for (; len <= 16; len++)
 			assert_int_equal(dbusp_frame_parse(&(struct dbusp_frame){ 0 }, m.buf, len,
-							   DBUSP_MESSAGE_MAX, NULL), -EBADMSG);
+							   DBUSP_MESSAGE_MAX, NULL),
+					 -EBADMSG);
 	}
 }
 
@@ -468,14 +469,16 @@ static void rewrite(const struct raw *m, const char *sender, bool strip, struct 
 	room = dbusp_header_room(&h, sender ? strlen(sender) : 0);
 	assert_true(room <= sizeof(ret->buf));
 	assert_int_equal(dbusp_header_rewrite(&h, m->buf, dbusp_str(sender), strip, ret->buf, room,
-					      &len), 0);
+					      &len),
+			 0);
 	assert_true(len <= room);
 	assert_int_equal(len % 8, 0);
 	for (size = 0; size < len; size++) {
 		uint8_t *small = malloc(size + 1);
 
 		assert_int_equal(dbusp_header_rewrite(&h, m->buf, dbusp_str(sender), strip, small,
-						      size, &(uint32_t){ 0 }), -ENOBUFS);
+						      size, &(uint32_t){ 0 }),
+				 -ENOBUFS);
 		free(small);
 	}
 	memcpy(ret->buf + len, m->buf + h.frame.header_len, h.frame.body_len);
@@ -561,12 +564,14 @@ static void test_rewriting_refuses_bad_senders_and_keeps_limits(void **state)
 	raw_required(&m);
 	accepted(&m, &h);
 	assert_int_equal(dbusp_header_rewrite(&h, m.buf, dbusp_str("x"), true, out, sizeof(out),
-					      &len), -EINVAL);
+					      &len),
+			 -EINVAL);
 	/* a body that fills the message up to its limit leaves no room for a sender */
 	dbusp_set32(m.buf + 4, DBUSP_MESSAGE_MAX - m.len, false);
 	assert_int_equal(parse(&m, &h), 0);
 	assert_int_equal(dbusp_header_rewrite(&h, m.buf, dbusp_str(":1.0"), true, out, sizeof(out),
-					      &len), -EMSGSIZE);
+					      &len),
+			 -EMSGSIZE);
 	assert_int_equal(len, 12345);
 }
 

@@ -115,8 +115,8 @@ static void test_argument_numbers(void **state)
 		const char *rule;
 		unsigned int index;
 	} rows[] = {
-		{ "arg0=x", 0 }, { "arg00=x", 0 }, { "arg010=x", 8 }, { "arg0x1f=x", 31 },
-		{ "arg63=x", 63 }, { "arg077=x", 63 }, { "arg+9=x", 9 }, { "arg12path=x", 12 },
+		{ "arg0=x", 0 },   { "arg00=x", 0 },   { "arg010=x", 8 }, { "arg0x1f=x", 31 },
+		{ "arg63=x", 63 }, { "arg077=x", 63 }, { "arg+9=x", 9 },  { "arg12path=x", 12 },
 	};
 	struct dbusp_match_buf m;
 	size_t i;
@@ -134,7 +134,8 @@ static void test_conditions_can_be_read_back(void **state)
 	const struct dbusp_match *m = &buf.match;
 
 	parse("destination=':1.2',member='M',interface='a.b',path_namespace='/p',sender='s.t',"
-	      "type='error',arg3path='/x',arg0namespace='n',eavesdrop='true'", &buf);
+	      "type='error',arg3path='/x',arg0namespace='n',eavesdrop='true'",
+	      &buf);
 	assert_int_equal(m->type, DBUSP_ERROR);
 	assert_int_equal(m->keys, 0x1ff & ~DBUSP_MATCH_PATH);
 	assert_true(dbusp_str_eq(dbusp_match_get(m, DBUSP_MATCH_SENDER), DBUSP_STR("s.t")));
@@ -156,7 +157,8 @@ static void test_rules_are_small(void **state)
 	struct dbusp_match_buf m;
 
 	parse("type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',"
-	      "member='NameOwnerChanged',path='/org/freedesktop/DBus',arg0='org.example.Name'", &m);
+	      "member='NameOwnerChanged',path='/org/freedesktop/DBus',arg0='org.example.Name'",
+	      &m);
 	assert_int_equal(dbusp_match_size(&m.match), 26 + 6 + 20 + 20 + 16 + 21 + 16);
 }
 
@@ -211,12 +213,13 @@ static void test_canonical_form(void **state)
 static void random_rule(uint64_t *rng, char *out)
 {
 	static const char *const keys[] = {
-		"type", "sender", "interface", "member", "path", "path_namespace", "destination",
-		"eavesdrop", "arg0", "arg1", "arg1path", "arg0namespace", "arg63", "arg07",
+		"type",		  "sender",	   "interface", "member", "path",
+		"path_namespace", "destination",   "eavesdrop", "arg0",	  "arg1",
+		"arg1path",	  "arg0namespace", "arg63",	"arg07",
 	};
 	static const char *const values[] = {
-		"signal", "error", "a.b", ":1.0", "M", "/", "/a", "true", "false", "", "x y", ",",
-		"'", "\\", "\\'", "a'b", "/a/",
+		"signal", "error", "a.b", ":1.0", "M",	"/",   "/a",  "true", "false",
+		"",	  "x y",   ",",	  "'",	  "\\", "\\'", "a'b", "/a/",
 	};
 	static const char *const quotes[] = { "'", "'", "", "\\" };
 	unsigned int n = random_below(rng, 5);
@@ -445,9 +448,9 @@ static void test_path_arguments(void **state)
 		const char *value;
 		bool match;
 	} rows[] = {
-		{ "/", true }, { "/aa/", true }, { "/aa/bb/", true }, { "/aa/bb/cc/", true },
-		{ "/aa/bb/cc", true }, { "/aa/b", false }, { "/aa", false }, { "/aa/bb", false },
-		{ "", false },
+		{ "/", true },		{ "/aa/", true },      { "/aa/bb/", true },
+		{ "/aa/bb/cc/", true }, { "/aa/bb/cc", true }, { "/aa/b", false },
+		{ "/aa", false },	{ "/aa/bb", false },   { "", false },
 	};
 	size_t i;
 

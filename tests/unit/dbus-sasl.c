@@ -222,7 +222,8 @@ static void test_largest_uid(void **state)
 static void test_anonymous_where_configured(void **state)
 {
 	static const char *const lines[] = {
-		"AUTH ANONYMOUS\r\n", "AUTH ANONYMOUS 6c6962646275732031\r\n",
+		"AUTH ANONYMOUS\r\n",
+		"AUTH ANONYMOUS 6c6962646275732031\r\n",
 	};
 	struct session *s = malloc(sizeof(*s));
 	size_t i;
@@ -239,7 +240,7 @@ static void test_anonymous_where_configured(void **state)
 	feed(s, "", 1);
 	feed_text(s, "AUTH\r\nAUTH X\r\nERROR\r\n");
 	assert_string_equal(s->out, "REJECTED EXTERNAL ANONYMOUS\r\nREJECTED EXTERNAL ANONYMOUS\r\n"
-			    "REJECTED EXTERNAL ANONYMOUS\r\n");
+				    "REJECTED EXTERNAL ANONYMOUS\r\n");
 	free(s);
 }
 
@@ -318,11 +319,13 @@ static void test_without_room_for_a_reply_nothing_is_consumed(void **state)
 
 	dbusp_sasl_server_init(&server, &external, 0);
 	assert_int_equal(dbusp_sasl_server_step(&server, "\0AUTH\r\n", 7, &consumed, out,
-						sizeof(out) - 1, &written), DBUSP_SASL_MORE);
+						sizeof(out) - 1, &written),
+			 DBUSP_SASL_MORE);
 	assert_int_equal(consumed, 0);
 	assert_int_equal(written, 0);
 	assert_int_equal(dbusp_sasl_server_step(&server, "\0AUTH\r\n", 7, &consumed, out,
-						sizeof(out), &written), DBUSP_SASL_MORE);
+						sizeof(out), &written),
+			 DBUSP_SASL_MORE);
 	assert_int_equal(consumed, 7);
 	assert_int_equal(written, strlen("REJECTED EXTERNAL\r\n"));
 }
@@ -330,8 +333,18 @@ static void test_without_room_for_a_reply_nothing_is_consumed(void **state)
 static void test_random_lines_in_random_pieces(void **state)
 {
 	static const char *const lines[] = {
-		"AUTH", "AUTH EXTERNAL", "AUTH EXTERNAL 30", "DATA", "DATA 30", "CANCEL", "ERROR",
-		"NEGOTIATE_UNIX_FD", "BEGIN", "FOO", "\r", "AUTH ANONYMOUS 61",
+		"AUTH",
+		"AUTH EXTERNAL",
+		"AUTH EXTERNAL 30",
+		"DATA",
+		"DATA 30",
+		"CANCEL",
+		"ERROR",
+		"NEGOTIATE_UNIX_FD",
+		"BEGIN",
+		"FOO",
+		"\r",
+		"AUTH ANONYMOUS 61",
 	};
 	struct session *whole = malloc(sizeof(*whole)), *pieces = malloc(sizeof(*pieces));
 	unsigned int done = 0, closed = 0;
