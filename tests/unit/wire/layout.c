@@ -17,10 +17,25 @@ static struct wire wire;
 static struct core_msg m;
 static struct core_layout layout;
 
+/* The sender's memory: addresses are made up, as core never follows one. */
+#define MEMORY_BASE 0x7000
+static char memory[4096];
+static size_t memory_used;
+
+/* Let the sender have @bytes; returns their address. */
+static u64 have(const char *bytes, size_t n)
+{
+	assert_true(memory_used + n <= sizeof(memory));
+	memcpy(memory + memory_used, bytes, n);
+	memory_used += n;
+	return MEMORY_BASE + memory_used - n;
+}
+
 static void start(void)
 {
 	struct kdbus_msg *msg = (void *)wire.buf;
 
+	memory_used = 0;
 	wire_start(&wire, sizeof(*msg), 0);
 	msg->dst_id = 7;
 	msg->payload_type = KDBUS_PAYLOAD_DBUS;
@@ -52,8 +67,8 @@ static void lay_out(size_t meta_size)
 }
 
 /*
- * Deliver as a host would: image, metadata, pieces; addresses are real ones here. What
- * is not written stays 0xee. Also proves layout.h invariant 5.
+ * Deliver as a host would: image, metadata, pieces. What is not written stays 0xee. Also
+ * proves layout.h invariant 5.
  */
 static char slice[8192] __attribute__((aligned(8)));
 
@@ -80,7 +95,8 @@ static void deliver(const struct core_meta *meta, u64 mask)
 		assert_int_equal(piece.offset, written);
 		assert_true(piece.size > 0);
 		if (piece.address)
-			memcpy(slice + piece.offset, (void *)(uintptr_t)piece.address, piece.size);
+			memcpy(slice + piece.offset, memory + piece.address - MEMORY_BASE,
+			       piece.size);
 		else
 			memset(slice + piece.offset, 0, piece.size);
 		written += piece.size;
@@ -98,7 +114,7 @@ static struct kdbus_item *item_at(size_t offset)
 /* Appendix B.2 */
 static void the_worked_message_is_laid_out_as_specified(void **state)
 {
-	static const char zero[8], first[] = "abcde", third[] = "WXYZ";
+	static const char zero[8];
 	struct core_meta meta = {
 		.have = KDBUS_ATTACH_TIMESTAMP | KDBUS_ATTACH_CREDS,
 		.creds = { .uid = 1000, .fsgid = 100 },
@@ -107,9 +123,9 @@ static void the_worked_message_is_laid_out_as_specified(void **state)
 	const struct kdbus_msg *msg = (void *)slice;
 
 	start();
-	put_vec(5, (uintptr_t)first);
+	put_vec(5, have("abcde", 5));
 	put_vec(3, 0);
-	put_vec(4, (uintptr_t)third);
+	put_vec(4, have("WXYZ", 4));
 	deliver(&meta, _KDBUS_ATTACH_ALL);
 
 	assert_int_equal(msg->size, 280);
@@ -142,7 +158,7 @@ static void header_and_items_are_copied_verbatim(void **state)
 
 	start();
 	wire_str(&wire, KDBUS_ITEM_DST_NAME, "com.example.a");
-	put_vec(8, (uintptr_t)"payload");
+	put_vec(8, have("payload", 8));
 	deliver(NULL, 0);
 	assert_int_equal(msg->priority, -3);
 	assert_int_equal(msg->cookie, 0x1234);
@@ -199,7 +215,7 @@ static void payload_starts_at_a_multiple_of_8(void **state)
 	struct core_meta meta = { .have = KDBUS_ATTACH_CONN_DESCRIPTION, .description = "abc" };
 
 	start();
-	put_vec(3, (uintptr_t)"xyz");
+	put_vec(3, have("xyz", 3));
 	deliver(&meta, _KDBUS_ATTACH_ALL);
 	assert_int_equal(layout.meta_offset, 96);
 	assert_int_equal(layout.msg_size, 96 + 20);
@@ -230,13 +246,13 @@ static void skipped_parts_leave_congruent_positions(void **state)
 	for (n = 1; n < 40; n++) {
 		for (memfd = 0; memfd < 2; memfd++) {
 			start();
-			put_vec(3, (uintptr_t)bytes);
+			put_vec(3, have(bytes, 3));
 			if (memfd)
 				put_memfd(n);
 			else
 				put_vec(n, 0);
-			put_vec(5, (uintptr_t)bytes);
-			put_vec(2, (uintptr_t)bytes);
+			put_vec(5, have(bytes, 5));
+			put_vec(2, have(bytes, 2));
 			deliver(NULL, 0);
 			logical = 3 + n;
 			assert_int_equal(item_at(memfd ? 136 : 128)->vec.offset,
@@ -274,7 +290,7 @@ static void the_senders_message_is_not_touched(void **state)
 	static struct wire before;
 
 	start();
-	put_vec(5, (uintptr_t)"abcde");
+	put_vec(5, have("abcde", 5));
 	put_memfd(4);
 	lay_out(0);
 	before = wire;
