@@ -6,6 +6,7 @@
 #include "look.h"
 
 #define LOOKS_MAX 4u
+#define ASK_EVERY 64u
 
 int lane_look_init(struct lane_look *look, const struct lane_ops *ops, int epoll, int eventfd,
 		   const struct lane_page *page, struct lane_clock *clock)
@@ -227,7 +228,18 @@ static unsigned int mark_readable(struct lane_look *look, unsigned int n)
 	return found;
 }
 
-/* Armed lanes: one that has something has rung its socket. */
+/* Are there armed lanes but the daemon's, which every look takes up directly? */
+static bool any_armed(const struct lane_look *look)
+{
+	unsigned int armed = look->n_sources - look->n_active;
+
+	return armed > (look->daemon && !look->daemon->polled ? 1u : 0u);
+}
+
+/*
+ * Armed lanes: one that has something has rung its socket. If none is armed, the question is asked
+ * only now and then, for hang-ups and the like.
+ */
 static void ask_epoll(struct lane_look *look)
 {
 	unsigned int i, found;
@@ -235,6 +247,8 @@ static void ask_epoll(struct lane_look *look)
 
 	for (i = 0; i < look->n_active; i++)
 		look->active[i]->readable = false;
+	if (!any_armed(look) && ++look->unasked % ASK_EVERY)
+		return;
 	look->loud = false;
 	do {
 		n = look->ops->ready(look->ops, look->epoll, look->ready, look->room + 1);
@@ -363,6 +377,27 @@ static bool new_batch(struct lane_look *look, struct lane_event *ret)
 	return false;
 }
 
+static bool untouched(const struct lane_source *src)
+{
+	const struct lane_channel *ch = src->ch;
+
+	return !src->have && !src->cut && !src->gone && !ch->broken && !ch->ended &&
+	       (!ch->peer || word_load(&ch->peer->published) == ch->read);
+}
+
+/* A look that needs no clock: all lanes but the daemon's are polled, and all are empty. */
+static bool plainly_empty(struct lane_look *look)
+{
+	unsigned int i;
+
+	if (any_armed(look) || ++look->unasked % ASK_EVERY == 0)
+		return false;
+	for (i = 0; i < look->n_active; i++)
+		if (!untouched(look->active[i]))
+			return false;
+	return !look->daemon || untouched(look->daemon);
+}
+
 /* Rule 7: drain, arm with a new number, fence; the look comes after it. */
 static void arm_all(struct lane_look *look)
 {
@@ -371,6 +406,7 @@ static void arm_all(struct lane_look *look)
 	if (look->self_rung)
 		look->ops->bell_clear(look->ops, look->eventfd);
 	look->self_rung = false;
+	look->loud = false;
 	for (i = 0; i < look->n_active; i++) {
 		lane_drain(look->active[i]->ch);
 		lane_arm(look->active[i]->ch);
@@ -394,8 +430,10 @@ static void disarm_found(struct lane_look *look, bool found)
 
 int lane_look_next(struct lane_look *look, int mode, struct lane_event *ret)
 {
-	bool found = (look->batch && batch_next(look, ret)) || new_batch(look, ret);
+	bool found = look->batch && batch_next(look, ret);
 
+	if (!found && !plainly_empty(look))
+		found = new_batch(look, ret);
 	if (!found && mode == LANE_LOOK_ARM) {
 		arm_all(look);
 		found = new_batch(look, ret);

@@ -83,6 +83,7 @@ struct lane_look {
 	unsigned int n_sources;
 	unsigned int room; /* in active and, one more, in ready */
 	void **ready;
+	unsigned int unasked; /* looks since epoll was asked */
 	uint64_t t;
 	bool batch; /* a batch is being delivered */
 	bool loud; /* an unread doorbell makes epoll readable */
