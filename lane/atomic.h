@@ -100,6 +100,9 @@ static inline void clock_fence(void)
 static inline void copy_once(void *to, const void *from, size_t size)
 {
 	LANE_YIELD(LANE_AT_COPY);
+#ifdef LANE_TEST_HOOKS
+	lane_hook_copy(from, size);
+#endif
 	memcpy(to, from, size);
 	__asm__ volatile("" ::: "memory");
 }

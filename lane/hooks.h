@@ -5,6 +5,7 @@
 #ifndef LANE_HOOKS_H
 #define LANE_HOOKS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum lane_point {
@@ -21,6 +22,7 @@ void lane_hook_yield(int point);
 uint32_t lane_hook_load(const uint32_t *word);
 void lane_hook_store(void *word, uint64_t value, unsigned int size);
 void lane_hook_fence(void);
+void lane_hook_copy(const void *from, size_t size); /* out of a peer's memory */
 #endif
 
 #endif

@@ -276,7 +276,7 @@ static void take_up(struct lane_look *look)
 /* Make have, env and stamp those of the next record within the snapshot, if there is one. */
 static void refresh(struct lane_look *look, struct lane_source *src)
 {
-	if (src->have && src->at == src->ch->read && src->ch->have_head)
+	if (src->have && src->at == src->ch->read && src->ch->have_head && !src->ch->broken)
 		return;
 	src->have = false;
 	if (lane_peek(src->ch, src->limit, &src->env) < 0)
@@ -326,18 +326,18 @@ static bool batch_next(struct lane_look *look, struct lane_event *ret)
 
 	for (i = 0; i < look->n_active; i++) {
 		src = look->active[i];
+		if (stopped(src)) {
+			memset(ret, 0, sizeof(*ret));
+			ret->type = LANE_EV_CLOSED;
+			ret->src = src;
+			return true;
+		}
 		refresh(look, src);
 		if (ends(src)) {
 			src->told = true;
 			lane_consume(src->ch);
 			memset(ret, 0, sizeof(*ret));
 			ret->type = src->ch->broken ? LANE_EV_BROKEN : LANE_EV_OVER;
-			ret->src = src;
-			return true;
-		}
-		if (stopped(src)) {
-			memset(ret, 0, sizeof(*ret));
-			ret->type = LANE_EV_CLOSED;
 			ret->src = src;
 			return true;
 		}

@@ -177,6 +177,10 @@ void lane_hook_fence(void)
 		flush(self());
 }
 
+void lane_hook_copy(const void *from, size_t size)
+{
+}
+
 void sim_same_memory(const void *a, const void *b, size_t size)
 {
 	if (sim.n_regions == REGIONS)
