@@ -282,6 +282,13 @@ int lane_ring(struct lane_channel *ch);
 int lane_reap(struct lane_channel *ch);
 
 /**
+ * lane_oldest_tag() - tag of the oldest record that the reader has not consumed
+ *
+ * As of the last lane_reap(). Return: the tag; UINT64_MAX: nothing is in flight.
+ */
+uint64_t lane_oldest_tag(const struct lane_channel *ch);
+
+/**
  * lane_passed() - whether the reader's cursor has passed everything published (rule 13)
  */
 bool lane_passed(struct lane_channel *ch);

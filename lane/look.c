@@ -152,22 +152,6 @@ static bool has_news(const struct lane_source *src)
 	return src->have || src->limit != src->ch->read;
 }
 
-/*
- * A socket that is readable with nothing in the lane: descriptors, requests, a hang-up, or the
- * bell of something taken up before. Find out, or it would be so for ever. A number whose bell was
- * drained is used up: an armed lane needs another one before the look (rule 7).
- */
-static void look_at_socket(struct lane_look *look, struct lane_source *src)
-{
-	if (!src->readable || has_news(src))
-		return;
-	lane_drain(src->ch);
-	if (mode_of(src->ch->state) == LANE_ARMED)
-		lane_arm(src->ch);
-	look->loud = false;
-	snapshot(look, src);
-}
-
 static bool is_news(uint16_t type)
 {
 	return type == LANE_REC_INTRO || type == LANE_REC_GONE;
@@ -209,6 +193,26 @@ static void take_up_daemon(struct lane_look *look)
 		lane_scan_next(&pos, &env);
 		src->taken_up = pos;
 	}
+}
+
+/*
+ * A socket that is readable with nothing in the lane: descriptors, requests, a hang-up, or the
+ * bell of something taken up before. Find out, or it would be so for ever. A number whose bell was
+ * drained is used up: an armed lane needs another one before the look (rule 7).
+ */
+static void look_at_socket(struct lane_look *look, struct lane_source *src)
+{
+	if (!src->readable || has_news(src))
+		return;
+	lane_drain(src->ch);
+	if (mode_of(src->ch->state) == LANE_ARMED)
+		lane_arm(src->ch);
+	look->loud = false;
+	/* What came since is in this look, so what it says of other lanes must be too. */
+	if (src == look->daemon)
+		take_up_daemon(look);
+	else
+		snapshot(look, src);
 }
 
 static unsigned int mark_readable(struct lane_look *look, unsigned int n)

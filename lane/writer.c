@@ -110,6 +110,11 @@ void lane_land(struct lane_channel *ch)
 	ch->flight_count--;
 }
 
+uint64_t lane_oldest_tag(const struct lane_channel *ch)
+{
+	return ch->flight_count ? ch->flights[ch->flight_first].tag : UINT64_MAX;
+}
+
 int lane_reap(struct lane_channel *ch)
 {
 	uint32_t consumed;

@@ -85,6 +85,9 @@
 #ifndef ECOMM
 #define ECOMM 70
 #endif
+#ifndef EPROTO
+#define EPROTO 71
+#endif
 #ifndef EBADMSG
 #define EBADMSG 74
 #endif

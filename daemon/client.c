@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Clients: from accept to hang-up. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "client.h"
+
+/* Records taken from one client in one round: nobody is kept waiting by a flood. */
+#define RECORDS_A_ROUND	 64
+#define MESSAGES_A_ROUND 64
+
+static void client_ready(struct source *source, u32 events)
+{
+	struct client *c = container_of(source, struct client, source);
+
+	client_heat(c);
+}
+
+/* Awake: polled until it has nothing, then armed (client_work()). */
+void client_heat(struct client *c)
+{
+	if (!list_empty(&c->hot_entry) || c->doomed)
+		return;
+	if (c->channel.own)
+		lane_unarm(&c->channel);
+	list_add_tail(&c->hot_entry, &c->daemon->hot);
+}
+
+static void init(struct client *c, struct node *node)
+{
+	struct daemon *d = node->daemon;
+
+	c->source.ready = client_ready;
+	c->daemon = d;
+	c->node = node;
+	c->ep = node->ep;
+	c->handle = node->ep ? CORE_HANDLE_ENDPOINT : CORE_HANDLE_CONTROL;
+	INIT_LIST_HEAD(&c->hot_entry);
+	INIT_LIST_HEAD(&c->dirty_entry);
+	INIT_LIST_HEAD(&c->taken_entry);
+	INIT_LIST_HEAD(&c->answer_entry);
+	INIT_LIST_HEAD(&c->blocked_entry);
+	INIT_LIST_HEAD(&c->flights);
+	INIT_LIST_HEAD(&c->overflow);
+	INIT_LIST_HEAD(&c->calling);
+	INIT_LIST_HEAD(&c->intros);
+	INIT_LIST_HEAD(&c->awaited);
+	INIT_LIST_HEAD(&c->held);
+	INIT_LIST_HEAD(&c->leftover);
+}
+
+int client_start_channel(struct client *c, int sock)
+{
+	lane_channel_init(&c->channel, &c->daemon->lane_ops, sock, 0);
+	c->channel.message = client_message;
+	c->channel.message_buf = c->daemon->datagram;
+	c->channel.message_buf_size = CTL_DATAGRAM_MAX;
+	c->channel.user = c;
+	return sock < 0 ? -EBADF : daemon_watch(c->daemon, sock, EPOLLIN, &c->source);
+}
+
+struct client *client_accept(struct node *node, int sock)
+{
+	struct daemon *d = node->daemon;
+	struct client *c = calloc(1, sizeof(*c));
+	int r;
+
+	if (!c) {
+		close(sock);
+		return NULL;
+	}
+	init(c, node);
+	list_add_tail(&c->entry, &d->clients);
+	r = client_start_channel(c, sock);
+	if (r == 0)
+		r = creds_of_peer(sock, &c->creds);
+	if (r < 0) {
+		client_expel(c, "cannot be served: %s", strerror(-r));
+		return NULL;
+	}
+	return c;
+}
+
+/* Why goes to the log; NULL for an end that is nobody's fault. */
+void client_expel(struct client *c, const char *format, ...)
+{
+	char text[256];
+	va_list args;
+
+	if (c->doomed)
+		return;
+	if (format) {
+		va_start(args, format);
+		vsnprintf(text, sizeof(text), format, args);
+		va_end(args);
+		log_client(c, "expelled: %s", text);
+	}
+	c->doomed = true;
+	list_del_init(&c->hot_entry);
+	list_move_tail(&c->entry, &c->daemon->doomed);
+}
+
+static void broke(struct client *c)
+{
+	client_expel(c, "it broke the protocol of its lane or socket");
+}
+
+/* Returns how many records were taken. */
+static unsigned int take_records(struct client *c, unsigned int max)
+{
+	struct lane_channel *ch = &c->channel;
+	struct lane_env env;
+	unsigned int n = 0;
+	u32 limit;
+	int r;
+
+	if (!c->connected || !list_empty(&c->awaited) || c->doomed)
+		return 0;
+	r = lane_snapshot(ch, &limit);
+	while (r == 0 && n < max && !c->doomed) {
+		r = lane_peek(ch, limit, &env);
+		if (r < 0)
+			break;
+		if (list_empty(&c->taken_entry))
+			list_add_tail(&c->taken_entry, &c->daemon->taken);
+		r = relay_record(c, &env);
+		n++;
+	}
+	if (r == -EPROTO)
+		broke(c);
+	return n;
+}
+
+/* Whatever a client asked for or left, it sent what is in its lane before. */
+static void take_all(struct client *c)
+{
+	while (take_records(c, RECORDS_A_ROUND))
+		;
+}
+
+static bool drain(struct client *c)
+{
+	unsigned int n;
+	int r = 0;
+
+	for (n = 0; n < MESSAGES_A_ROUND && !c->doomed; n++) {
+		r = lane_channel_recv(&c->channel);
+		if (r < 0)
+			break;
+		if (c->pending) {
+			take_all(c);
+			client_act(c);
+		}
+	}
+	if (r == -EPROTO)
+		broke(c);
+	if (r == -ECONNRESET)
+		c->hungup = true;
+	return n > 0;
+}
+
+static void leave(struct client *c)
+{
+	take_all(c);
+	client_expel(c, NULL);
+}
+
+/*
+ * One turn of a client that is awake. Returns whether it had anything; if not it is armed (design
+ * rule 7: drain, arm, fence, look) and leaves the hot list.
+ */
+bool client_work(struct client *c)
+{
+	bool busy = drain(c);
+
+	busy |= take_records(c, RECORDS_A_ROUND) > 0;
+	client_reap(c);
+	if (c->doomed)
+		return true;
+	if (c->hungup || c->channel.hungup) {
+		leave(c);
+		return true;
+	}
+	if (busy)
+		return true;
+	if (c->connected) {
+		lane_arm(&c->channel);
+		if (list_empty(&c->awaited) && lane_news(&c->channel)) {
+			lane_unarm(&c->channel);
+			return true;
+		}
+	}
+	list_del_init(&c->hot_entry);
+	return false;
+}
+
+static void drop_answer(struct client *c)
+{
+	c->answering = false;
+	list_del_init(&c->answer_entry);
+	answer_clear(c);
+}
+
+static void unlink_all(struct client *c)
+{
+	list_del_init(&c->hot_entry);
+	list_del_init(&c->dirty_entry);
+	list_del_init(&c->taken_entry);
+	list_del_init(&c->blocked_entry);
+	list_del(&c->entry);
+}
+
+/*
+ * Nothing remains but what others see of it. Closing the socket comes last: it is what close() on
+ * the other side waits for.
+ */
+void client_end(struct client *c)
+{
+	if (c->connected)
+		client_disconnect(c);
+	if (c->made_ep)
+		endpoint_end(c->made_ep);
+	if (c->made_bus)
+		bus_end(c->made_bus);
+	drop_answer(c);
+	client_drop_flights(c);
+	unlink_all(c);
+	daemon_unwatch(c->daemon, c->channel.sock);
+	lane_channel_deinit(&c->channel);
+	client_free_pending(c);
+	creds_unref(c->creds);
+	free(c->description);
+	free(c->fake_label);
+	free(c);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef DAEMON_DAEMON_H
+#define DAEMON_DAEMON_H
+
+/*
+ * daemon.h - kdbusd: the user engine's half that all clients share
+ *
+ * 1. One thread runs everything; only descriptors of clients are closed elsewhere (reaper.c). It
+ *    never blocks on a client: sockets do not block, and what a client holds is never waited for.
+ * 2. The thread works in rounds (design rule 12; round.c): take what clients sent, publish into
+ *    the lanes of receivers, commit, ring, answer requests, advance the cursors of those it took
+ *    from.
+ * 3. Nothing a client writes is believed: records and requests are copied out, then checked.
+ * 4. An expelled client is disconnected at the end of the round, never in the middle of something
+ *    that walks over clients.
+ * 5. Object graph: daemon > bus > endpoint > client. A handle (one socket) is a client from accept
+ *    to hang-up, whatever it becomes.
+ */
+
+#include <linux/limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base.h"
+
+#include "bus.h"
+#include "lane/channel.h"
+#include "conn.h"
+#include "lib/control.h"
+#include "lane/page.h"
+#include "lib/wire.h"
+
+struct client;
+struct creds;
+
+/* What an epoll event leads to */
+struct source {
+	void (*ready)(struct source *source, u32 events);
+};
+
+/**
+ * struct node - a socket in the domain directory
+ * @source:	its listener in epoll
+ * @fd:		listening socket
+ * @daemon:	whose
+ * @ep:		endpoint it leads to; NULL: the control node
+ * @path:	where it is
+ * @bound:	we made the socket, and remove it
+ */
+struct node {
+	struct source source;
+	int fd;
+	struct daemon *daemon;
+	struct endpoint *ep;
+	char *path;
+	bool bound;
+};
+
+/**
+ * struct endpoint - an endpoint with its node
+ */
+struct endpoint {
+	struct core_endpoint *core; /* own, or that of the bus */
+	struct core_endpoint own;
+	struct bus *bus;
+	struct node node;
+	struct list_head entry;
+	struct client *owner; /* NULL for the default endpoint */
+	unsigned int refs; /* handles opened on it */
+};
+
+/**
+ * struct bus - a bus with its directory
+ */
+struct bus {
+	struct core_bus core;
+	struct daemon *daemon;
+	struct endpoint def;
+	struct list_head endpoints; /* custom */
+	struct client *owner; /* NULL: the daemon's own bus */
+	struct creds *creator;
+	char *dir;
+	struct list_head entry;
+};
+
+struct reaper;
+
+struct daemon {
+	struct core_domain core;
+	char *dir;
+	int epoll;
+	bool stop;
+	int error;
+	struct node control;
+	struct list_head buses;
+	struct list_head clients;
+	struct list_head doomed;
+	struct list_head hot; /* clients whose lanes are polled */
+	struct list_head dirty; /* clients with something published in this round */
+	struct list_head taken; /* clients whose lanes were taken from */
+	struct list_head answered; /* clients that get an answer */
+	struct list_head blocked; /* clients with an overflow */
+	struct lane_page_owner page;
+	int page_fd;
+	u64 round;
+	struct lane_clock clock;
+	struct lane_ops lane_ops;
+	struct reaper *reaper;
+	unsigned int fd_limit;
+	unsigned char *datagram;
+	unsigned char *record;
+	u64 deaths; /* hand-backs awaited */
+	int null_fd; /* closed to make room when accept() finds no descriptor left */
+};
+
+/* main loop (round.c) */
+int daemon_run(struct daemon *d);
+int daemon_watch(struct daemon *d, int fd, u32 events, struct source *source);
+void daemon_unwatch(struct daemon *d, int fd);
+u64 daemon_now(struct daemon *d);
+
+/* domain.c, node.c */
+int domain_start(struct daemon *d, const char *dir, const char *bus_name, u64 bus_flags);
+void domain_stop(struct daemon *d);
+int node_open(struct node *node, struct daemon *d, struct endpoint *ep, const char *path,
+	      mode_t mode, uid_t uid, gid_t gid);
+int node_adopt(struct node *node, struct daemon *d, struct endpoint *ep, const char *path, int fd);
+int node_open_or_adopt(struct node *node, struct daemon *d, struct endpoint *ep, const char *path,
+		       mode_t mode, uid_t uid, gid_t gid);
+void node_close(struct node *node);
+int bus_make(struct daemon *d, const struct core_bus_make *make, const struct creds *creds,
+	     struct client *owner, struct bus **ret_bus);
+void bus_end(struct bus *bus);
+int endpoint_make(struct bus *bus, const char *name, u64 flags, struct client *owner,
+		  struct endpoint **ret_ep);
+void endpoint_end(struct endpoint *ep);
+
+/* reaper.c */
+int reaper_start(struct reaper **ret);
+struct reaper *reaper_stop(struct reaper *reaper);
+void reaper_close(struct reaper *reaper, int fd);
+
+/* log.c */
+void log_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void log_client(const struct client *c, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* notify.c: the service manager */
+void service_notify(const char *state);
+int service_listen_fds(void);
+
+#define SERVICE_FDS_START 3
+
+#endif

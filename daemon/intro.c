@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Introductions: who may talk to whom without the daemon, and for how long. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "client.h"
+
+#define CHANNELS_MAX  256
+#define FOREIGN_SHARE 4 /* of the channels of one client, for each foreign uid */
+#define PAUSE_NS      5000000000ULL
+
+static unsigned int budget(const struct client *c)
+{
+	return min(c->daemon->fd_limit / 4, (unsigned int)CHANNELS_MAX);
+}
+
+static unsigned int side_of(const struct intro *i, const struct client *c)
+{
+	return i->side[1].client == c;
+}
+
+/* The entry of a side knows which it is: container_of() needs to. */
+static struct intro *intro_at(struct client *c, struct list_head *entry)
+{
+	struct intro_side *side = container_of(entry, struct intro_side, entry);
+
+	return side->intro;
+}
+
+static struct intro *find(const struct client *a, const struct client *b)
+{
+	struct list_head *e;
+	struct intro *i;
+
+	for (e = a->intros.next; e != &a->intros; e = e->next) {
+		i = intro_at((struct client *)a, e);
+		if (i->side[!side_of(i, a)].client == b)
+			return i;
+	}
+	return NULL;
+}
+
+bool intro_exists(const struct client *a, const struct client *b)
+{
+	return find(a, b);
+}
+
+static unsigned int of_uid(struct client *c, uid_t uid)
+{
+	struct list_head *e;
+	unsigned int n = 0;
+	struct intro *i;
+
+	for (e = c->intros.next; e != &c->intros; e = e->next) {
+		i = intro_at(c, e);
+		n += i->side[!side_of(i, c)].client->creds->uid == uid;
+	}
+	return n;
+}
+
+static bool has_room(struct client *c, struct client *other)
+{
+	if (c->n_intros >= budget(c))
+		return false;
+	return c->creds->uid == other->creds->uid ||
+	       of_uid(c, other->creds->uid) < max(budget(c) / FOREIGN_SHARE, 1U);
+}
+
+static u64 directions(struct client *from, struct client *to)
+{
+	return core_conn_may_talk(&from->conn, &from->creds->core, &to->conn);
+}
+
+/* As @c is told: out is from it to the other. */
+static u64 flags_for(struct client *c, struct client *other)
+{
+	u64 flags = 0;
+
+	if (directions(c, other))
+		flags |= CTL_INTRO_OUT_MESSAGES;
+	if (directions(other, c))
+		flags |= CTL_INTRO_IN_MESSAGES;
+	if (creds_equal_authority(c->creds, other->creds))
+		flags |= CTL_INTRO_EQUAL;
+	return flags;
+}
+
+bool intro_may(struct client *a, struct client *b)
+{
+	return a != b && a->direct && b->direct && b->connected && !b->doomed &&
+	       a->conn.bus == b->conn.bus && list_empty(&a->conn.bus->monitors) && !find(a, b);
+}
+
+static void refuse(struct client *c, u64 peer)
+{
+	const struct ctl_no_intro body = { .peer = peer, .pause_ns = PAUSE_NS };
+	const struct lane_put put = { .type = CTL_REC_NO_INTRO, .length = sizeof(body) };
+
+	client_put(c, &put, &body);
+}
+
+/* Tell @c of @other, with its end of the socket, and the lane if @lane_fd is one. */
+static int tell(struct client *c, struct client *other, u64 flags, int sock, int lane_fd)
+{
+	struct lane_put put = { .type = LANE_REC_INTRO,
+				.subject = other->conn.id,
+				.fds = lane_fd < 0 ? 1 : 2 };
+	const int files[2] = { sock, lane_fd };
+	struct ctl_intro head = { .peer = other->conn.id,
+				  .flags = flags,
+				  .conn_flags = other->conn.flags };
+	struct meta_image meta;
+	unsigned char *body;
+	int r = meta_for_intro(other, c, &meta);
+
+	if (r < 0)
+		return r;
+	head.meta_size = (u32)meta.size;
+	put.length = (u32)(sizeof(head) + meta.size);
+	body = malloc(put.length);
+	r = body ? 0 : -ENOMEM;
+	if (r == 0) {
+		memcpy(body, &head, sizeof(head));
+		if (meta.size)
+			memcpy(body + sizeof(head), meta.data, meta.size);
+		r = client_put_fds(c, &put, body, files, put.fds);
+	}
+	free(body);
+	free(meta.data);
+	return r;
+}
+
+static void link_sides(struct intro *i, struct client *a, struct client *b)
+{
+	i->side[0] = (struct intro_side){ .intro = i, .client = a };
+	i->side[1] = (struct intro_side){ .intro = i, .client = b };
+	list_add_tail(&i->side[0].entry, &a->intros);
+	list_add_tail(&i->side[1].entry, &b->intros);
+	a->n_intros++;
+	b->n_intros++;
+}
+
+static void forget(struct intro *i)
+{
+	list_del(&i->side[0].entry);
+	list_del(&i->side[1].entry);
+	i->side[0].client->n_intros--;
+	i->side[1].client->n_intros--;
+	free(i);
+}
+
+static void withdraw(struct intro *i)
+{
+	struct ctl_gone body = { .reason = CTL_GONE_WITHDRAWN };
+	struct lane_put put = { .type = LANE_REC_GONE, .length = sizeof(body) };
+	unsigned int s;
+
+	for (s = 0; s < 2; s++) {
+		body.peer = i->side[!s].client->conn.id;
+		put.subject = body.peer;
+		client_put(i->side[s].client, &put, &body);
+	}
+	forget(i);
+}
+
+/* The peer is told first: its lane is known to it before the asker writes there. */
+static int introduce(struct client *c, struct client *peer, int lane_fd)
+{
+	struct intro *i = calloc(1, sizeof(*i));
+	int sv[2], r;
+
+	if (!i)
+		return -ENOMEM;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, sv) < 0) {
+		free(i);
+		return -errno;
+	}
+	i->flags[0] = flags_for(c, peer) | CTL_INTRO_ASKED;
+	i->flags[1] = flags_for(peer, c);
+	link_sides(i, c, peer);
+	r = tell(peer, c, i->flags[1], sv[1], lane_fd);
+	if (r < 0) {
+		forget(i);
+	} else {
+		r = tell(c, peer, i->flags[0], sv[0], -1);
+		if (r < 0)
+			withdraw(i);
+	}
+	close(sv[0]);
+	close(sv[1]);
+	return r;
+}
+
+int intro_ask(struct client *c, const struct ctl_ask_intro *ask, int *lane_fd)
+{
+	struct core_conn *conn;
+	struct client *peer;
+	int r = -ENXIO;
+
+	if (!c->connected || ask->reserved)
+		return -EPROTO;
+	conn = core_bus_find_conn(c->conn.bus, ask->peer);
+	peer = conn ? client_of(conn) : NULL;
+	if (peer && intro_may(c, peer) && has_room(c, peer) && has_room(peer, c) &&
+	    directions(c, peer))
+		r = introduce(c, peer, *lane_fd);
+	if (r < 0)
+		refuse(c, ask->peer);
+	return 0;
+}
+
+/* Permissions may have changed: what is no longer as it was told is withdrawn. */
+void intro_review(struct client *c)
+{
+	struct list_head *e, *next;
+	struct intro *i;
+	unsigned int s;
+
+	for (e = c->intros.next; e != &c->intros; e = next) {
+		next = e->next;
+		i = intro_at(c, e);
+		s = side_of(i, c);
+		if ((flags_for(c, i->side[!s].client) ^ i->flags[s]) &
+		    (CTL_INTRO_IN_MESSAGES | CTL_INTRO_OUT_MESSAGES))
+			withdraw(i);
+	}
+}
+
+void intro_review_bus(struct bus *bus)
+{
+	struct client *c;
+
+	list_for_each_entry(c, &bus->daemon->clients, entry)
+		if (c->connected && c->conn.bus == &bus->core)
+			intro_review(c);
+}
+
+static void send_meta(struct client *to, struct client *of)
+{
+	struct lane_put put = { .type = CTL_REC_PEER };
+	struct ctl_peer head = { .peer = of->conn.id };
+	struct meta_image meta;
+	unsigned char *body;
+
+	if (meta_for_intro(of, to, &meta) < 0)
+		return;
+	head.meta_size = (u32)meta.size;
+	put.length = (u32)(sizeof(head) + meta.size);
+	body = malloc(put.length);
+	if (body) {
+		memcpy(body, &head, sizeof(head));
+		if (meta.size)
+			memcpy(body + sizeof(head), meta.data, meta.size);
+		client_put(to, &put, body);
+	}
+	free(body);
+	free(meta.data);
+}
+
+/* Its names or masks have changed: what peers attach to its messages, and it to theirs. */
+void intro_new_meta(struct client *c)
+{
+	struct list_head *e;
+	struct intro *i;
+	struct client *other;
+
+	for (e = c->intros.next; e != &c->intros; e = e->next) {
+		i = intro_at(c, e);
+		other = i->side[!side_of(i, c)].client;
+		send_meta(other, c);
+		send_meta(c, other);
+	}
+}
+
+void intro_tell_all(struct client *c, u16 type, const void *body, size_t size)
+{
+	const struct lane_put put = { .type = type, .length = (u32)size, .subject = c->conn.id };
+	struct list_head *e;
+	struct intro *i;
+
+	for (e = c->intros.next; e != &c->intros; e = e->next) {
+		i = intro_at(c, e);
+		client_put(i->side[!side_of(i, c)].client, &put, body);
+	}
+}
+
+void intro_each(struct client *c, void (*fn)(struct client *other, void *data), void *data)
+{
+	struct list_head *e;
+	struct intro *i;
+
+	for (e = c->intros.next; e != &c->intros; e = e->next) {
+		i = intro_at(c, e);
+		fn(i->side[!side_of(i, c)].client, data);
+	}
+}
+
+void intro_drop_all(struct client *c)
+{
+	while (!list_empty(&c->intros))
+		forget(intro_at(c, c->intros.next));
+}

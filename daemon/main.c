@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* kdbusd: options, start and end. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client.h"
+
+struct options {
+	const char *domain;
+	bool system;
+	bool print_address;
+	int address_fd;
+	bool fork;
+};
+
+static const char help_text[] =
+	"Usage: kdbusd [OPTION]...\n"
+	"The user engine of kdbus: a domain of buses, and one bus in it.\n"
+	"\n"
+	"  --domain DIR            serve DIR ($XDG_RUNTIME_DIR/kdbus, as root /run/kdbus)\n"
+	"  --system                make the bus 0-system, open to all users, instead of UID-user\n"
+	"  --print-address[=FD]    print the address of the bus to FD (1) once it serves\n"
+	"  --nofork                stay in the foreground (the default)\n"
+	"  --help                  show this help\n"
+	"  --version               show the version\n";
+
+static int usage(const char *format, const char *what)
+{
+	fprintf(stderr, "kdbusd: ");
+	fprintf(stderr, format, what);
+	fprintf(stderr, "; for example: kdbusd --domain /run/user/1000/kdbus\n");
+	return 2;
+}
+
+static int parse_fd(const char *text, int *ret)
+{
+	char *end;
+	long fd = strtol(text, &end, 10);
+
+	if (end == text || *end || fd < 0 || fd > 1 << 20)
+		return -EINVAL;
+	*ret = (int)fd;
+	return 0;
+}
+
+/* Positive: go on. Otherwise the exit status, negated. */
+static int parse_options(int argc, char **argv, struct options *o)
+{
+	static const struct option options[] = {
+		{ "domain", required_argument, NULL, 'd' },
+		{ "system", no_argument, NULL, 's' },
+		{ "print-address", optional_argument, NULL, 'p' },
+		{ "nofork", no_argument, NULL, 'n' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'v' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int c;
+
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (c) {
+		case 'd':
+			o->domain = optarg;
+			break;
+		case 's':
+			o->system = true;
+			break;
+		case 'p':
+			o->print_address = true;
+			if (optarg && parse_fd(optarg, &o->address_fd) < 0)
+				return -usage("--print-address needs a descriptor number, not '%s'",
+					      optarg);
+			break;
+		case 'n':
+			break;
+		case 'h':
+			fputs(help_text, stdout);
+			return 0;
+		case 'v':
+			puts("kdbusd " KDBUS_VERSION);
+			return 0;
+		default:
+			return -usage("unknown or incomplete option '%s'", argv[optind - 1]);
+		}
+	}
+	return optind < argc ? -usage("unexpected argument '%s'", argv[optind]) : 1;
+}
+
+static int default_domain(char **ret)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+
+	if (geteuid() == 0)
+		return asprintf(ret, "/run/kdbus") < 0 ? -ENOMEM : 0;
+	if (!runtime || !*runtime)
+		return -ENXIO;
+	return asprintf(ret, "%s/kdbus", runtime) < 0 ? -ENOMEM : 0;
+}
+
+/* Each client costs descriptors: take all that may be had. */
+static unsigned int raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return 1024;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	return limit.rlim_cur > 1U << 20 ? 1U << 20 : (unsigned int)limit.rlim_cur;
+}
+
+/* ---- signals ---- */
+
+struct signals {
+	struct source source;
+	int fd;
+	struct daemon *daemon;
+};
+
+static void signal_ready(struct source *source, u32 events)
+{
+	struct signals *s = container_of(source, struct signals, source);
+	struct signalfd_siginfo info;
+
+	if (read(s->fd, &info, sizeof(info)) == sizeof(info))
+		s->daemon->stop = true;
+}
+
+static int catch_signals(struct signals *s, struct daemon *d)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	s->source.ready = signal_ready;
+	s->daemon = d;
+	s->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return s->fd < 0 ? -errno : daemon_watch(d, s->fd, EPOLLIN, &s->source);
+}
+
+/* ---- the daemon ---- */
+
+static struct daemon *daemon_of_ops(const struct lane_ops *ops)
+{
+	return container_of((struct lane_ops *)ops, struct daemon, lane_ops);
+}
+
+static void close_in_helper(const struct lane_ops *ops, int fd)
+{
+	reaper_close(daemon_of_ops(ops)->reaper, fd);
+}
+
+static int daemon_init(struct daemon *d)
+{
+	int r;
+
+	INIT_LIST_HEAD(&d->buses);
+	INIT_LIST_HEAD(&d->clients);
+	INIT_LIST_HEAD(&d->doomed);
+	INIT_LIST_HEAD(&d->hot);
+	INIT_LIST_HEAD(&d->dirty);
+	INIT_LIST_HEAD(&d->taken);
+	INIT_LIST_HEAD(&d->answered);
+	INIT_LIST_HEAD(&d->blocked);
+	d->control.fd = -1;
+	d->page_fd = -1;
+	core_domain_init(&d->core, &daemon_host_ops);
+	d->lane_ops = lane_linux_ops;
+	d->lane_ops.close = close_in_helper;
+	d->fd_limit = raise_limit();
+	d->datagram = malloc(CTL_DATAGRAM_MAX);
+	d->record = malloc(LANE_RING_MAX / 4 + 64);
+	d->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	d->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (!d->datagram || !d->record)
+		return -ENOMEM;
+	if (d->epoll < 0 || d->null_fd < 0)
+		return -errno;
+	r = reaper_start(&d->reaper);
+	return r < 0 ? r : lane_page_make(&d->page, (u32)getpid(), &d->page_fd);
+}
+
+static void end_clients(struct daemon *d)
+{
+	struct client *c;
+
+	while ((c = list_first_entry_or_null(&d->clients, struct client, entry)) ||
+	       (c = list_first_entry_or_null(&d->doomed, struct client, entry)))
+		client_end(c);
+}
+
+static void daemon_deinit(struct daemon *d)
+{
+	end_clients(d);
+	domain_stop(d);
+	core_domain_deinit(&d->core);
+	lane_page_deinit(&d->page);
+	if (d->page_fd >= 0)
+		close(d->page_fd);
+	d->reaper = reaper_stop(d->reaper);
+	if (d->epoll >= 0)
+		close(d->epoll);
+	if (d->null_fd >= 0)
+		close(d->null_fd);
+	free(d->datagram);
+	free(d->record);
+}
+
+static void print_address(const struct options *o, const char *domain, const char *bus)
+{
+	if (o->print_address && dprintf(o->address_fd, "kdbus:path=%s/%s/bus\n", domain, bus) < 0)
+		log_line("cannot print the address to descriptor %d: %s", o->address_fd,
+			 strerror(errno));
+}
+
+static int serve(struct daemon *d, const struct options *o, const char *domain)
+{
+	u64 flags = o->system ? KDBUS_MAKE_ACCESS_WORLD : 0;
+	struct signals signals;
+	char bus[64];
+	int r;
+
+	if (o->system)
+		snprintf(bus, sizeof(bus), "%u-system", (unsigned int)geteuid());
+	else
+		snprintf(bus, sizeof(bus), "%u-user", (unsigned int)geteuid());
+	r = daemon_init(d);
+	if (r == 0)
+		r = catch_signals(&signals, d);
+	if (r == 0)
+		r = domain_start(d, domain, bus, flags);
+	if (r < 0) {
+		log_line(r == -EADDRINUSE ? "another daemon serves %s: %s" : "cannot serve %s: %s",
+			 domain, strerror(-r));
+		return 1;
+	}
+	print_address(o, domain, bus);
+	service_notify("READY=1");
+	r = daemon_run(d);
+	service_notify("STOPPING=1");
+	close(signals.fd);
+	return r < 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = { .address_fd = 1 };
+	static struct daemon d;
+	char *domain = NULL;
+	int r = parse_options(argc, argv, &o);
+
+	if (r <= 0)
+		return -r;
+	if (!o.domain) {
+		r = default_domain(&domain);
+		if (r < 0)
+			return usage("no domain: neither %s nor --domain is set",
+				     "XDG_RUNTIME_DIR");
+	}
+	r = serve(&d, &o, o.domain ? o.domain : domain);
+	daemon_deinit(&d);
+	free(domain);
+	return r;
+}

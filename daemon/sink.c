@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Publishing for clients: into their lanes, or the overflow in front of them (client.h). */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lane/bulk.h"
+#include "client.h"
+#include "deliver.h"
+
+/* Small records that wait at a client which does not read: more is no honest client's. */
+#define CONTROL_WAITING_MAX 4096
+
+/* A record to be published: where its bytes come from */
+struct record {
+	struct lane_put put;
+	const void *meta;
+	size_t meta_size;
+	const struct relay *relay; /* message in record form */
+	const struct core_parcel *notice; /* or a notification */
+	const void *plain; /* or bytes as they are */
+	size_t image; /* bytes of the message without payload */
+	const void *payload;
+	size_t payload_size;
+	struct ctl_deliver tail;
+	bool has_tail;
+	const int *files;
+	unsigned int n_files;
+};
+
+static void mark_dirty(struct client *c)
+{
+	if (list_empty(&c->dirty_entry))
+		list_add_tail(&c->dirty_entry, &c->daemon->dirty);
+}
+
+static void block(struct client *c)
+{
+	if (list_empty(&c->blocked_entry))
+		list_add_tail(&c->blocked_entry, &c->daemon->blocked);
+}
+
+static void free_flight(struct client *c, struct flight *f)
+{
+	unsigned int i;
+
+	list_del(&f->entry);
+	if (f->charged) {
+		core_quota_uncharge(&c->quota, f->user, f->memory, f->fds);
+		c->accounted -= f->memory;
+	}
+	for (i = 0; i < f->n_files; i++)
+		reaper_close(c->daemon->reaper, f->files[i]);
+	free(f->files);
+	free(f->body);
+	free(f->bulk);
+	free(f);
+}
+
+void client_drop_flights(struct client *c)
+{
+	struct flight *f, *next;
+
+	list_for_each_entry_safe(f, next, &c->flights, entry)
+		free_flight(c, f);
+	list_for_each_entry_safe(f, next, &c->overflow, entry)
+		free_flight(c, f);
+	core_quota_deinit(&c->quota);
+	c->n_overflow = 0;
+	list_del_init(&c->blocked_entry);
+}
+
+/* What the client has consumed is over: give its charges back. */
+void client_reap(struct client *c)
+{
+	struct flight *f, *next;
+	u64 oldest;
+
+	if (!c->channel.own || lane_reap(&c->channel) < 0)
+		return;
+	oldest = lane_oldest_tag(&c->channel);
+	list_for_each_entry_safe(f, next, &c->flights, entry) {
+		if (f->seq >= oldest)
+			break;
+		free_flight(c, f);
+	}
+}
+
+static void write_body(const struct record *r, unsigned char *to, bool inline_payload)
+{
+	if (r->plain) {
+		memcpy(to, r->plain, r->image);
+		to += r->image;
+	} else {
+		if (r->meta_size)
+			memcpy(to, r->meta, r->meta_size);
+		to += r->meta_size;
+		if (r->relay)
+			wire_image(&r->relay->wire, to);
+		else if (r->notice)
+			core_notice_write(r->notice->notice, r->meta, to, r->image);
+		to += r->image;
+	}
+	if (inline_payload && r->payload_size) {
+		memcpy(to, r->payload, r->payload_size);
+		to += r->payload_size;
+	}
+	if (r->has_tail)
+		memcpy(to, &r->tail, sizeof(r->tail));
+}
+
+static size_t body_size(const struct record *r, bool inline_payload)
+{
+	return (r->plain ? 0 : r->meta_size) + r->image + (inline_payload ? r->payload_size : 0) +
+	       (r->has_tail ? sizeof(r->tail) : 0);
+}
+
+static bool wants_bulk(const struct client *c, const struct record *r)
+{
+	return r->payload_size > lane_share(c->channel.ring) - LANE_ALIGN;
+}
+
+static void publish(struct client *c)
+{
+	struct daemon *d = c->daemon;
+
+	lane_publish(&c->channel, lane_clock_stamp(&d->clock, &d->lane_ops), d->round + 1);
+	mark_dirty(c);
+}
+
+/* -EAGAIN: no room now. */
+static int put_now(struct client *c, struct record *r)
+{
+	struct lane_channel *ch = &c->channel;
+	void *body, *bulk = NULL;
+	int e;
+
+	if (wants_bulk(c, r)) {
+		e = lane_bulk_get(ch, r->payload_size, &r->put, &bulk);
+		if (e < 0)
+			return e;
+	}
+	r->put.length = (u32)body_size(r, !bulk);
+	e = lane_put(ch, &r->put, &body);
+	if (e == 0 && r->n_files) {
+		e = lane_put_fds(ch, r->files, r->n_files);
+		if (e < 0)
+			lane_cancel(ch);
+	}
+	if (e < 0) {
+		if (bulk)
+			lane_bulk_drop(ch, &r->put);
+		return e;
+	}
+	write_body(r, body, !bulk);
+	if (bulk)
+		memcpy(bulk, r->payload, r->payload_size);
+	publish(c);
+	return 0;
+}
+
+static int copy_files(struct flight *f, const int *files, unsigned int n)
+{
+	f->files = calloc(n ? n : 1, sizeof(*f->files));
+	if (!f->files)
+		return -ENOMEM;
+	for (; f->n_files < n; f->n_files++) {
+		f->files[f->n_files] = fcntl(files[f->n_files], F_DUPFD_CLOEXEC, 0);
+		if (f->files[f->n_files] < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+static int defer(struct client *c, struct record *r, struct flight *f)
+{
+	size_t size = body_size(r, false);
+
+	f->body = malloc(size + 8);
+	f->bulk = r->payload_size ? malloc(r->payload_size) : NULL;
+	if (!f->body || (r->payload_size && !f->bulk) || copy_files(f, r->files, r->n_files) < 0)
+		return -ENOMEM;
+	write_body(r, f->body, false);
+	if (f->bulk)
+		memcpy(f->bulk, r->payload, r->payload_size);
+	f->put = r->put;
+	f->put.length = (u32)size;
+	f->bulk_size = r->payload_size;
+	f->tail_size = r->has_tail ? sizeof(r->tail) : 0;
+	list_move_tail(&f->entry, &c->overflow);
+	c->n_overflow++;
+	block(c);
+	return 0;
+}
+
+/* @f is in the flights already and goes with the record. */
+static int put_record(struct client *c, struct record *r, struct flight *f)
+{
+	int e = -EAGAIN;
+
+	r->put.tag = ++c->seq;
+	f->seq = c->seq;
+	if (list_empty(&c->overflow))
+		e = put_now(c, r);
+	if (e == -EAGAIN)
+		e = defer(c, r, f);
+	return e == -EINPROGRESS || e == -ESHUTDOWN || e == -EPROTO ? -ECONNRESET : e;
+}
+
+static struct flight *new_flight(struct client *c)
+{
+	struct flight *f = calloc(1, sizeof(*f));
+
+	if (f)
+		list_add_tail(&f->entry, &c->flights);
+	return f;
+}
+
+/* A small record of the daemon's own; it is never lost, so its number is bounded. */
+int client_put_fds(struct client *c, const struct lane_put *put, const void *body, const int *files,
+		   unsigned int n_files)
+{
+	struct record r = {
+		.put = *put, .plain = body, .image = put->length, .files = files, .n_files = n_files
+	};
+	struct flight *f;
+	int e;
+
+	if (!c->connected || c->doomed)
+		return -ECONNRESET;
+	r.put.tag = ++c->seq;
+	if (list_empty(&c->overflow)) {
+		e = put_now(c, &r);
+		if (e != -EAGAIN)
+			return e;
+	}
+	if (c->n_overflow > CONTROL_WAITING_MAX) {
+		client_expel(c, "it reads nothing: %u records wait for it", c->n_overflow);
+		return -ECONNRESET;
+	}
+	f = new_flight(c);
+	e = f ? defer(c, &r, f) : -ENOMEM;
+	if (f)
+		f->seq = c->seq;
+	if (e < 0 && f)
+		free_flight(c, f);
+	return e;
+}
+
+int client_put(struct client *c, const struct lane_put *put, const void *body)
+{
+	return client_put_fds(c, put, body, NULL, 0);
+}
+
+/* One that waited: its payload goes where there is room now. */
+static int put_deferred(struct client *c, struct flight *f)
+{
+	size_t image = f->put.length - f->tail_size;
+	struct record r = { .put = f->put,
+			    .plain = f->body,
+			    .image = image,
+			    .payload = f->bulk,
+			    .payload_size = f->bulk_size,
+			    .files = f->files,
+			    .n_files = f->n_files };
+
+	if (f->tail_size) {
+		memcpy(&r.tail, f->body + image, sizeof(r.tail));
+		r.has_tail = true;
+	}
+	r.put.tag = f->seq;
+	return put_now(c, &r);
+}
+
+static void tell_lost(struct client *c)
+{
+	const struct ctl_lost body = { .count = c->lost };
+	const struct lane_put put = { .type = CTL_REC_LOST, .length = sizeof(body) };
+
+	if (c->lost && client_put(c, &put, &body) == 0)
+		c->lost = 0;
+}
+
+/* Room may have come: publish what waits; else have the client ring when it has made some. */
+void client_flush(struct client *c)
+{
+	struct flight *f;
+	int r = 0;
+
+	client_reap(c);
+	while (!c->doomed && (f = list_first_entry_or_null(&c->overflow, struct flight, entry))) {
+		r = put_deferred(c, f);
+		if (r < 0)
+			break;
+		c->n_overflow--;
+		list_move_tail(&f->entry, &c->flights);
+		if (!f->charged)
+			free_flight(c, f);
+	}
+	if (list_empty(&c->overflow)) {
+		list_del_init(&c->blocked_entry);
+		tell_lost(c);
+		return;
+	}
+	if (r == -EAGAIN && !c->space_armed) {
+		c->space_armed = true;
+		if (lane_space_arm(&c->channel, &f->put) == 0)
+			client_heat(c);
+	}
+}
+
+/* ---- messages ---- */
+
+static int charge(struct client *c, struct flight *f, const struct core_parcel *parcel, size_t size)
+{
+	struct core_user *user = parcel->from ? parcel->from->user : NULL;
+	int r;
+
+	f->user = core_user_number(user);
+	f->memory = (u32)ALIGN(size, (size_t)8);
+	f->fds = parcel->n_fds;
+	r = core_quota_charge(&c->quota, f->user, c->pool_size, c->accounted, f->memory, f->fds);
+	if (r < 0)
+		return r;
+	f->charged = true;
+	c->accounted += f->memory;
+	return 0;
+}
+
+static void describe_relay(struct record *r, const struct relay *relay)
+{
+	const struct kdbus_msg *msg = relay->wire.m.msg;
+
+	r->relay = relay;
+	r->image = relay->wire.layout.payload_offset;
+	r->payload = relay->payload;
+	r->payload_size = relay->wire.layout.payload_size;
+	r->put.fds = (u16)relay->wire.m.n_fds;
+	r->put.memfds = (u16)relay->wire.m.n_memfds;
+	r->files = relay->fds;
+	r->n_files = relay->n_fds;
+	if (relay->wire.m.route == CORE_ROUTE_REPLY) {
+		r->put.flags = LANE_F_REPLY;
+		r->put.subject = msg->cookie_reply;
+	} else if (relay->sync) {
+		r->put.subject = CTL_SUBJECT_SYNC;
+	}
+}
+
+static int deliver_record(struct client *c, struct record *r, const struct core_parcel *parcel)
+{
+	const struct relay *relay = parcel->host;
+	struct flight *f;
+	int e;
+
+	client_reap(c);
+	f = new_flight(c);
+	if (!f)
+		return -ENOMEM;
+	e = charge(c, f, parcel, body_size(r, true) - (r->has_tail ? sizeof(r->tail) : 0));
+	if (e == 0 && relay) {
+		f->sender = relay->from->conn.id;
+		f->stamp = relay->stamp;
+		f->by_name = r->tail.name_id && !(relay->wire.m.msg->flags & KDBUS_MSG_SIGNAL);
+		if (f->by_name && r->n_files)
+			e = copy_files(f, r->files, r->n_files);
+	}
+	if (e == 0)
+		e = put_record(c, r, f);
+	if (e < 0)
+		free_flight(c, f);
+	return e;
+}
+
+static int deliver_notice(struct client *c, const struct core_parcel *parcel)
+{
+	struct kdbus_timestamp stamp = { .seqnum = parcel->seq,
+					 .monotonic_ns = daemon_now(c->daemon) };
+	struct record r = { .put = { .type = LANE_REC_MSG },
+			    .notice = parcel,
+			    .has_tail = true,
+			    .image = core_notice_size(parcel->notice) };
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	stamp.realtime_ns = (u64)ts.tv_sec * 1000000000ULL + (u64)ts.tv_nsec;
+	r.meta = &stamp;
+	return deliver_record(c, &r, parcel);
+}
+
+static int deliver(struct core_conn *to, const struct core_parcel *parcel, struct core_reply *slot)
+{
+	struct client *c = client_of(to);
+	struct relay *relay = parcel->host;
+	struct record r = { .put = { .type = LANE_REC_MSG }, .has_tail = true };
+	struct meta_image meta;
+	int e;
+
+	if (c->doomed)
+		return -ECONNRESET;
+	if (parcel->notice)
+		return deliver_notice(c, parcel);
+	e = meta_for_message(relay->from, c, parcel->seq, &meta);
+	if (e < 0)
+		return e;
+	describe_relay(&r, relay);
+	r.meta = meta.data;
+	r.meta_size = meta.size;
+	r.tail = (struct ctl_deliver){ .src_id = relay->from->conn.id,
+				       .name_id = relay->name_id,
+				       .meta_size = (u32)meta.size };
+	e = deliver_record(c, &r, parcel);
+	free(meta.data);
+	return e;
+}
+
+/* A message that waited at an activator: its record lies in the activator's pool, ready. */
+static int adopt(struct core_conn *to, struct core_conn *from, struct core_entry *entry)
+{
+	struct client *c = client_of(to), *old = client_of(from);
+	const unsigned char *at = old->pool + entry->slice->offset;
+	struct stored *stored = stored_of(entry);
+	struct record r = { .put = { .type = LANE_REC_MSG,
+				     .subject = stored->sync ? CTL_SUBJECT_SYNC : 0,
+				     .fds = (u16)entry->fds,
+				     .memfds = (u16)(stored->n_fds - entry->fds) },
+			    .plain = at,
+			    .image = stored->image,
+			    .payload = at + stored->image,
+			    .payload_size = stored->payload,
+			    .tail = stored->tail,
+			    .has_tail = true,
+			    .files = stored->fds,
+			    .n_files = stored->n_fds };
+	struct flight *f = new_flight(c);
+	int e;
+
+	if (!f)
+		return -ENOMEM;
+	f->user = entry->user;
+	f->memory = (u32)entry->slice->size;
+	f->fds = entry->fds;
+	e = core_quota_charge(&c->quota, f->user, c->pool_size, c->accounted, f->memory, f->fds);
+	f->charged = e == 0;
+	if (e == 0) {
+		c->accounted += f->memory;
+		f->sender = stored->tail.src_id;
+		f->by_name = true;
+		e = copy_files(f, r.files, r.n_files);
+	}
+	if (e == 0)
+		e = put_record(c, &r, f);
+	if (e < 0)
+		free_flight(c, f);
+	return e;
+}
+
+static void lose(struct core_conn *to)
+{
+	struct client *c = client_of(to);
+
+	c->lost++;
+	block(c);
+}
+
+static bool busy(const struct core_conn *conn)
+{
+	struct client *c = client_of(conn);
+
+	client_reap(c);
+	return !list_empty(&c->flights) || !list_empty(&c->overflow) || c->lost;
+}
+
+const struct core_sink client_sink = {
+	.deliver = deliver,
+	.adopt = adopt,
+	.lose = lose,
+	.busy = busy,
+};

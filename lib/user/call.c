@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The wait of a synchronous SEND (ABI 7.8). */
+#include <errno.h>
+#include <poll.h>
+
+#include "user.h"
+
+struct wait {
+	struct core_reply *slot;
+	u64 cookie;
+	int error; /* a reply that could not be taken */
+};
+
+static struct peer *peer_of(const struct core_reply *slot)
+{
+	return container_of(slot->replier, struct peer, replier);
+}
+
+/* Pick our reply out of a lane; anything else that concerns calls asks for a proper look. */
+static void scan(struct user *u, struct peer *p, struct wait *w, bool *ret_look)
+{
+	struct lane_channel *ch = &p->channel;
+	struct lane_env env;
+	u32 limit, pos = ch->read;
+	int r;
+
+	if (!p->looked || lane_snapshot(ch, &limit) < 0)
+		return;
+	while (lane_scan(ch, limit, &pos, &env) == 0) {
+		if (env.type == LANE_REC_MSG && env.flags & LANE_F_REPLY &&
+		    env.subject == w->cookie) {
+			r = user_pick(u, p, &env, pos);
+			*ret_look |= r == -ENOBUFS;
+			w->error = r < 0 && r != -ENOBUFS ? r : 0;
+			return;
+		}
+		if (env.type != LANE_REC_MSG && env.type != CTL_REC_VERDICT)
+			*ret_look = true;
+		lane_scan_next(&pos, &env);
+	}
+}
+
+static bool settled(struct user *u, void *arg)
+{
+	struct wait *w = arg;
+	bool look = false;
+
+	if (u->dead || core_reply_settled(w->slot))
+		return true;
+	scan(u, &u->daemon, w, &look);
+	if (!core_reply_settled(w->slot) && w->slot->replier != &u->daemon.replier)
+		scan(u, peer_of(w->slot), w, &look);
+	if (look && !core_reply_settled(w->slot))
+		user_pump(u, LANE_LOOK_POLL);
+	return u->dead || w->error || core_reply_settled(w->slot);
+}
+
+static bool cancelled(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return fd >= 0 && poll(&p, 1, 0) > 0;
+}
+
+static int wait_reply(struct user *u, struct outgoing *out, struct wait *w)
+{
+	struct peer *p;
+	int r;
+
+	for (;;) {
+		if (settled(u, w))
+			break;
+		if (cancelled(out->cancel_fd))
+			return -ECANCELED;
+		if (user_now() >= out->deadline)
+			return -ETIMEDOUT;
+		p = peer_of(w->slot);
+		r = user_sleep(u, p, settled, w, out->deadline, out->cancel_fd);
+		if (r < 0 && r != -ECANCELED)
+			return r;
+	}
+	if (core_reply_settled(w->slot))
+		return 0;
+	return u->dead ? -ECONNRESET : w->error;
+}
+
+static int collect(struct user *u, struct core_reply *slot, struct kdbus_msg_info *ret)
+{
+	struct message *m;
+	void *answer = NULL;
+	int r = core_reply_collect(slot, &answer);
+
+	m = answer;
+	if (!m)
+		return r < 0 ? r : -EPIPE;
+	*ret = (struct kdbus_msg_info){ .offset = m->slice->offset, .msg_size = m->size };
+	message_install_fds(u, m, u->conn_flags & KDBUS_HELLO_ACCEPT_FD);
+	message_publish(u, m);
+	return 0;
+}
+
+/*
+ * Called with the lock. One outcome: what has settled by the last look wins over all but a signal.
+ */
+int call_wait(struct user *u, struct outgoing *out, struct core_reply *slot,
+	      struct kdbus_msg_info *ret)
+{
+	struct wait w = { .slot = slot, .cookie = slot->cookie };
+	void *answer = NULL;
+	int r = wait_reply(u, out, &w);
+
+	if (r == -EINTR) {
+		core_reply_interrupt(slot);
+		user_update_events(u);
+		return r;
+	}
+	if (core_reply_settled(slot))
+		return collect(u, slot, ret);
+	core_reply_close(slot, &answer);
+	message_discard(u, answer);
+	return r;
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The lock of a handle, and waking its sleepers. */
+#include <errno.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "user.h"
+
+/*
+ * A synchronous caller spins and sleeps on a futex with the lock held, because it reads lanes while
+ * it does. It looks at contenders while it spins, and this wakes it from the futex; if it falls
+ * asleep just after, the sleep is short by itself (LANE_FUTEX_NS).
+ */
+void user_lock(struct user *u)
+{
+	const u32 *word;
+
+	if (pthread_mutex_trylock(&u->lock) == 0)
+		return;
+	atomic_fetch_add(&u->contenders, 1);
+	word = atomic_load(&u->sleeping_on);
+	if (word)
+		lane_linux_ops.wake(&lane_linux_ops, word);
+	pthread_mutex_lock(&u->lock);
+	atomic_fetch_sub(&u->contenders, 1);
+}
+
+void user_unlock(struct user *u)
+{
+	pthread_mutex_unlock(&u->lock);
+}
+
+/* Eventfds are kept for the next waiter: making one costs more than the wait it serves. */
+void user_waiter_init(struct user *u, struct waiter *w)
+{
+	size_t i;
+
+	w->eventfd = -1;
+	for (i = 0; i < ARRAY_SIZE(u->spare) && w->eventfd < 0; i++) {
+		w->eventfd = u->spare[i].eventfd;
+		u->spare[i].eventfd = -1;
+	}
+	if (w->eventfd < 0)
+		w->eventfd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	list_add_tail(&w->link, &u->waiters);
+}
+
+void user_waiter_done(struct user *u, struct waiter *w)
+{
+	size_t i;
+
+	list_del_init(&w->link);
+	if (w->eventfd < 0)
+		return;
+	lane_linux_ops.bell_clear(&lane_linux_ops, w->eventfd);
+	for (i = 0; i < ARRAY_SIZE(u->spare); i++) {
+		if (u->spare[i].eventfd < 0) {
+			u->spare[i].eventfd = w->eventfd;
+			return;
+		}
+	}
+	close(w->eventfd);
+}
+
+void user_wake_waiters(struct user *u)
+{
+	struct waiter *w;
+
+	list_for_each_entry(w, &u->waiters, link)
+		if (w->eventfd >= 0)
+			lane_linux_ops.bell_set(&lane_linux_ops, w->eventfd);
+}
+
+u64 user_now(void)
+{
+	return lane_linux_ops.now(&lane_linux_ops);
+}

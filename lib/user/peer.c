@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Peers: who they are, how messages get to them, and their end. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "user.h"
+
+/* Room behind a peer's metadata in the scratch memory, for the TIMESTAMP of each message */
+#define META_MAX (CORE_CMD_MAX_SIZE - 64)
+
+struct peer *peer_find(struct user *u, u64 id)
+{
+	struct rb_node *node = u->peers.rb_node;
+	struct peer *p;
+
+	while (node) {
+		p = rb_entry(node, struct peer, node);
+		if (id == p->id)
+			return p;
+		node = id < p->id ? node->rb_left : node->rb_right;
+	}
+	return NULL;
+}
+
+static void insert(struct user *u, struct peer *fresh)
+{
+	struct rb_node **link = &u->peers.rb_node, *parent = NULL;
+
+	while (*link) {
+		parent = *link;
+		link = fresh->id < rb_entry(parent, struct peer, node)->id ? &parent->rb_left :
+									     &parent->rb_right;
+	}
+	rb_link_node(&fresh->node, parent, link);
+	rb_insert_color(&fresh->node, &u->peers);
+}
+
+struct peer *peer_get(struct user *u, u64 id)
+{
+	struct peer *p = peer_find(u, id);
+
+	if (p)
+		return p;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->id = id;
+	p->channel.sock = -1;
+	p->held = 1;
+	core_replier_init(&p->replier);
+	insert(u, p);
+	return p;
+}
+
+static void leave_look(struct user *u, struct peer *p)
+{
+	if (p->looked)
+		lane_look_remove(&u->look, &p->source);
+	p->looked = false;
+}
+
+static bool has_channel(const struct peer *p)
+{
+	return p->state == PEER_DIRECT || p->state == PEER_ENDING || p->state == PEER_DEAD;
+}
+
+void peer_put(struct user *u, struct peer *p)
+{
+	if (p == &u->daemon || --p->held)
+		return;
+	if (p->channel.ops)
+		lane_channel_deinit(&p->channel);
+	free(p->meta);
+	free(p);
+}
+
+/* Not known to the daemon any more, or never was: it goes once nothing refers to it. */
+static void retire(struct user *u, struct peer *p)
+{
+	leave_look(u, p);
+	rb_erase(&p->node, &u->peers);
+	peer_put(u, p);
+}
+
+static int set_meta(struct peer *p, const void *meta, size_t size)
+{
+	void *copy = NULL;
+
+	if (size > META_MAX || size % 8)
+		return -EPROTO;
+	if (size) {
+		copy = malloc(size);
+		if (!copy)
+			return -ENOMEM;
+		memcpy(copy, meta, size);
+	}
+	free(p->meta);
+	p->meta = copy;
+	p->meta_size = size;
+	return 0;
+}
+
+/* ---- introductions ---- */
+
+static int open_channel(struct user *u, struct peer *p, const struct ctl_intro *intro, int *fds,
+			u32 n_fds)
+{
+	bool asked = intro->flags & CTL_INTRO_ASKED;
+	int r = 0;
+
+	if (n_fds != (asked ? 1U : 2U))
+		return -EPROTO;
+	if (asked && p->state != PEER_ASKED)
+		return -EPROTO;
+	/* Both sides asked: the one the daemon heard first has made the channel. */
+	if (!asked && p->state == PEER_ASKED)
+		lane_channel_deinit(&p->channel);
+	if (!asked)
+		lane_channel_init(&p->channel, &lane_linux_ops, fds[0], 0);
+	else
+		p->channel.sock = fds[0];
+	fds[0] = -1;
+	if (!asked)
+		r = lane_channel_attach(&p->channel, fds[1]);
+	return r;
+}
+
+static int join_look(struct user *u, struct peer *p)
+{
+	int r;
+
+	p->source = (struct lane_source){ .id = p->id, .ch = &p->channel, .user = p };
+	r = lane_look_add(&u->look, &p->source);
+	p->looked = r == 0;
+	return r;
+}
+
+static void close_fds(int *fds, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
+/* The channel never came about: as if it had not been introduced. */
+static void drop_channel(struct user *u, struct peer *p)
+{
+	leave_look(u, p);
+	lane_channel_deinit(&p->channel);
+	p->channel.sock = -1;
+	p->state = PEER_RELAYED;
+	p->intro = 0;
+}
+
+int peer_introduced(struct user *u, const struct lane_env *env, const struct ctl_intro *intro)
+{
+	int fds[LANE_SOCK_FDS_MAX];
+	u32 n = (u32)env->fds + env->memfds;
+	struct peer *p;
+	int r;
+
+	u->intro_seq = env->fd_seq;
+	r = lane_take_fds(&u->daemon.channel, env, fds);
+	if (r < 0)
+		return r;
+	p = peer_get(u, intro->peer);
+	r = p ? 0 : -ENOMEM;
+	if (r == 0 && has_channel(p))
+		r = -EPROTO;
+	if (r == 0)
+		r = set_meta(p, intro + 1, intro->meta_size);
+	if (r == 0)
+		r = open_channel(u, p, intro, fds, n);
+	close_fds(fds, n);
+	if (r < 0)
+		return r;
+	p->state = PEER_DIRECT;
+	p->intro = intro->flags;
+	p->conn_flags = intro->conn_flags;
+	r = join_look(u, p);
+	if (r < 0)
+		drop_channel(u, p);
+	return r;
+}
+
+/* In the middle of a look, when the daemon's lane is taken up (design rules 10, 14). */
+void peer_taken_up(struct lane_look *look, const struct lane_env *rec, uint64_t stamp,
+		   const void *body)
+{
+	struct user *u = look->user;
+	const struct ctl_intro *intro = body;
+	const struct ctl_gone *gone = body;
+	struct peer *p;
+
+	if (rec->type == LANE_REC_INTRO && rec->length >= sizeof(*intro) &&
+	    rec->length - sizeof(*intro) >= intro->meta_size) {
+		peer_introduced(u, rec, intro);
+	} else if (rec->type == LANE_REC_GONE && rec->length == sizeof(*gone)) {
+		p = peer_find(u, gone->peer);
+		if (p && p->looked)
+			lane_look_cut(look, &p->source, stamp);
+	}
+}
+
+void peer_not_introduced(struct user *u, const struct ctl_no_intro *said)
+{
+	struct peer *p = peer_find(u, said->peer);
+
+	if (!p || p->state != PEER_ASKED)
+		return;
+	lane_channel_deinit(&p->channel);
+	p->channel.sock = -1;
+	p->state = PEER_RELAYED;
+	p->again_ns = user_now() + said->pause_ns;
+}
+
+/*
+ * The second message to a peer asks for an introduction. Nobody waits for it: until it is made, and
+ * if it is not, messages go through the daemon.
+ */
+void peer_ask(struct user *u, struct peer *p)
+{
+	struct ctl_ask_intro ask = { .version = CTL_VERSION, .type = CTL_ASK_INTRO, .peer = p->id };
+	int fd, r;
+
+	if (!u->may_go_direct || p->state != PEER_RELAYED || p->sent++ < 1)
+		return;
+	if (p->again_ns && p->again_ns > user_now())
+		return;
+	lane_channel_init(&p->channel, &lane_linux_ops, -1, 0);
+	r = lane_channel_make(&p->channel, LANE_RING_DEFAULT, &fd);
+	if (r == 0) {
+		r = lane_linux_ops.send(&lane_linux_ops, u->daemon.channel.sock, &ask, sizeof(ask),
+					&fd, 1);
+		close(fd);
+	}
+	if (r < 0) {
+		lane_channel_deinit(&p->channel);
+		p->channel.sock = -1;
+		return;
+	}
+	p->state = PEER_ASKED;
+}
+
+/* Whoever was introduced by the other side makes its lane when it first has to write or consume. */
+int peer_own_lane(struct user *u, struct peer *p)
+{
+	if (p->channel.own)
+		return 0;
+	return lane_channel_pass(&p->channel, LANE_RING_DEFAULT);
+}
+
+int peer_new_meta(struct user *u, const struct ctl_peer *update, size_t size)
+{
+	struct peer *p;
+
+	if (size < sizeof(*update) || size - sizeof(*update) < update->meta_size)
+		return -EPROTO;
+	p = peer_find(u, update->peer);
+	return p ? set_meta(p, update + 1, update->meta_size) : 0;
+}
+
+/* ---- hand-over and ends ---- */
+
+void peer_moved(struct user *u, const struct ctl_moved *moved)
+{
+	struct peer *from = peer_find(u, moved->from), *to;
+
+	if (!from || !moved->name_id)
+		return;
+	to = peer_get(u, moved->to);
+	if (to)
+		core_reply_retarget(&from->replier, &to->replier, moved->name_id);
+}
+
+static void kill_calls(struct user *u, struct peer *p)
+{
+	struct core_reply *slot;
+	u64 cookie;
+
+	while ((slot = core_replier_first(&p->replier))) {
+		cookie = slot->cookie;
+		if (core_reply_kill(slot, -EPIPE) == CORE_REPLY_DEAD)
+			user_notify_reply(u, KDBUS_ITEM_REPLY_DEAD, cookie);
+	}
+	user_wake_waiters(u);
+	user_update_events(u);
+}
+
+/* By agreement: we stop writing, and read on until the other side stops too. */
+static void end_writing(struct user *u, struct peer *p)
+{
+	if (!p->channel.own || p->channel.end_sent || p->channel.broken)
+		return;
+	if (lane_end(&p->channel, lane_clock_stamp(&u->clock, &lane_linux_ops)) == 0)
+		lane_ring(&p->channel);
+}
+
+void peer_gone(struct user *u, const struct ctl_gone *gone)
+{
+	struct peer *p = peer_find(u, gone->peer);
+
+	if (!p)
+		return;
+	if (gone->reason == CTL_GONE_WITHDRAWN) {
+		p->intro &= ~(u64)(CTL_INTRO_OUT_MESSAGES | CTL_INTRO_IN_MESSAGES);
+		if (p->state == PEER_DIRECT)
+			p->state = PEER_ENDING;
+		closing_stop_reading(u, p);
+		end_writing(u, p);
+		return;
+	}
+	p->intro &= ~(u64)CTL_INTRO_OUT_MESSAGES;
+	if (has_channel(p))
+		p->state = PEER_DEAD;
+	closing_hand_back(u, p);
+	owed_forget(u, p->id);
+	kill_calls(u, p);
+	retire(u, p);
+}
+
+/* Nothing comes from this lane any more: the end was agreed on, or the peer hung up or broke it. */
+void peer_over(struct user *u, struct peer *p)
+{
+	if (p == &u->daemon) {
+		user_disconnect(u);
+		return;
+	}
+	if (p->channel.broken || p->channel.hungup) {
+		/* The daemon will say whether it is dead; until then nothing goes either way. */
+		p->state = PEER_DEAD;
+		leave_look(u, p);
+		return;
+	}
+	p->state = PEER_ENDING;
+	end_writing(u, p);
+	if (lane_over(&p->channel)) {
+		closing_resend(u, p);
+		drop_channel(u, p);
+	}
+}
+
+bool peer_is_gone(struct user *u, u64 id)
+{
+	struct peer *p = peer_find(u, id);
+
+	return p && p->state == PEER_DEAD;
+}
+
+/* Only of an introduced peer is that known here; for the others the daemon checks. */
+bool peer_refuses_fds(struct user *u, u64 id)
+{
+	struct peer *p = peer_find(u, id);
+
+	return p && has_channel(p) && !(p->conn_flags & KDBUS_HELLO_ACCEPT_FD);
+}
+
+/* An introduction that was asked for may have come: it counts from the look that takes it up. */
+void user_pump_if_asked(struct user *u, u64 id)
+{
+	struct peer *p = peer_find(u, id);
+
+	if (p && p->state == PEER_ASKED && lane_news(&u->daemon.channel))
+		user_pump(u, LANE_LOOK_POLL);
+}
+
+/* May this message go directly (rule 5 of user.h)? */
+bool peer_usable(struct user *u, struct peer *p)
+{
+	return p->state == PEER_DIRECT && !p->channel.broken && !p->channel.hungup &&
+	       !p->channel.asked_end && !lane_page_monitored(u->page) &&
+	       lane_passed(&u->daemon.channel);
+}
+
+/* Tell a caller that its call will not be answered, or that the reply could not be taken. */
+int peer_refuse(struct user *u, u64 requester, u64 cookie, int error)
+{
+	struct ctl_refused body = { .peer = requester, .cookie = cookie, .error = error };
+	struct peer *p = peer_find(u, requester);
+	struct lane_channel *ch;
+	struct lane_put put = { .type = CTL_REC_REFUSED,
+				.flags = LANE_F_REPLY,
+				.length = sizeof(body),
+				.subject = cookie };
+	void *to;
+	int r;
+
+	ch = p && peer_usable(u, p) && peer_own_lane(u, p) == 0 ? &p->channel : &u->daemon.channel;
+	r = lane_put(ch, &put, &to);
+	if (r < 0)
+		return r;
+	memcpy(to, &body, sizeof(body));
+	lane_publish(ch, lane_clock_stamp(&u->clock, &lane_linux_ops), 0);
+	r = lane_ring(ch);
+	return r < 0 ? r : 0;
+}
+
+void peer_free_all(struct user *u)
+{
+	struct rb_node *node;
+
+	while ((node = rb_first(&u->peers)))
+		retire(u, rb_entry(node, struct peer, node));
+}

@@ -1,0 +1,597 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Taking up records: from the lanes into the pool, the queue and the reply slots. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "user.h"
+
+typedef int (*take_fn)(struct user *u, struct peer *p, void *body, void *arg);
+
+/* A record on its way into the pool */
+struct arrival {
+	struct peer *from;
+	const struct lane_env *env;
+	u64 stamp;
+	struct message *m;
+	unsigned char *start; /* of the slice */
+	unsigned char *body; /* of the record in it */
+	size_t length; /* of the body, without what the daemon put behind it */
+	const void *bulk;
+};
+
+static bool from_daemon(const struct user *u, const struct peer *p)
+{
+	return p == &u->daemon;
+}
+
+static size_t timestamp_size(const struct user *u)
+{
+	return u->attach_recv & KDBUS_ATTACH_TIMESTAMP ?
+		       CORE_ITEM_SPACE(sizeof(struct kdbus_timestamp)) :
+		       0;
+}
+
+/* Bytes of metadata that the library itself puts into a message of @p. */
+static size_t meta_room(const struct user *u, const struct peer *p)
+{
+	return from_daemon(u, p) ? 0 : p->meta_size + timestamp_size(u);
+}
+
+static bool in_place(const struct user *u, const struct peer *p)
+{
+	return from_daemon(u, p) || (p->intro & CTL_INTRO_EQUAL);
+}
+
+static int take_fds(struct arrival *a)
+{
+	u32 n = (u32)a->env->fds + a->env->memfds;
+	int r;
+
+	if (!n)
+		return 0;
+	a->m->fds = malloc(n * sizeof(int));
+	if (!a->m->fds) {
+		lane_drop_fds(&a->from->channel, a->env);
+		return -ENOMEM;
+	}
+	memset(a->m->fds, 0xff, n * sizeof(int));
+	r = lane_take_fds(&a->from->channel, a->env, a->m->fds);
+	if (r < 0)
+		return r;
+	a->m->n_fds = a->env->fds;
+	a->m->n_memfds = a->env->memfds;
+	return 0;
+}
+
+static int take_bulk(struct user *u, struct arrival *a)
+{
+	int r;
+
+	if (!a->env->bulk)
+		return 0;
+	r = lane_bulk_data(&a->from->channel, a->env, &a->bulk);
+	if (r < 0)
+		return r;
+	if (in_place(u, a->from)) {
+		a->m->peer = a->from;
+		a->m->bulk = a->env->bulk;
+		a->m->bulk_use = a->env->bulk_use;
+		a->from->held++;
+		return 0;
+	}
+	memcpy(a->body + a->env->length, a->bulk, a->env->bulk_size);
+	lane_bulk_return(&a->from->channel, a->env->bulk, a->env->bulk_use);
+	a->bulk = NULL;
+	return 0;
+}
+
+/* The peer's metadata with a TIMESTAMP of this message, in the upper half of the scratch memory. */
+static size_t peer_meta(struct user *u, const struct arrival *a, unsigned char *to)
+{
+	struct kdbus_timestamp stamp = { .monotonic_ns = a->stamp };
+	struct core_writer w;
+	struct timespec ts;
+	size_t size;
+
+	memcpy(to, a->from->meta, a->from->meta_size);
+	if (!timestamp_size(u))
+		return a->from->meta_size;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	stamp.realtime_ns = (u64)ts.tv_sec * 1000000000ULL + (u64)ts.tv_nsec;
+	w = CORE_WRITER(to + a->from->meta_size, timestamp_size(u));
+	core_put(&w, KDBUS_ITEM_TIMESTAMP, &stamp, sizeof(stamp));
+	core_writer_end(&w, &size);
+	return a->from->meta_size + timestamp_size(u);
+}
+
+/* What the bus itself says: finished, if it is a message at all. */
+static int finish_notice(struct arrival *a)
+{
+	struct kdbus_msg *msg = (struct kdbus_msg *)a->start;
+
+	if (a->length < sizeof(*msg) || msg->size < sizeof(*msg) || msg->size > a->length)
+		return -EPROTO;
+	if (core_items_check(msg->items, msg->size - sizeof(*msg)) < 0)
+		return -EPROTO;
+	a->m->size = ALIGN((size_t)msg->size, (size_t)8);
+	return 0;
+}
+
+/* The image is parsed in a copy: it is rewritten to where the record lies now. */
+static int finish_message(struct user *u, struct arrival *a, u64 src_id, size_t meta_size)
+{
+	unsigned char *image = (unsigned char *)u->scratch, *meta = image + CORE_CMD_MAX_SIZE;
+	const unsigned char *record = a->body + (from_daemon(u, a->from) ? meta_size : 0);
+	size_t size = a->length - (size_t)(record - a->body);
+	const struct kdbus_msg *msg = (const struct kdbus_msg *)record;
+	bool elsewhere = a->env->bulk;
+	struct core_layout layout;
+	struct wire w;
+	int r;
+
+	if (size < sizeof(*msg) || msg->size > CORE_CMD_MAX_SIZE || msg->size > size)
+		return -EPROTO;
+	memcpy(image, record, min(ALIGN((size_t)msg->size, (size_t)8), size));
+	if (from_daemon(u, a->from))
+		memcpy(meta, a->body, meta_size);
+	else
+		meta_size = peer_meta(u, a, meta);
+	r = wire_parse(image, size, elsewhere ? (ssize_t)a->env->bulk_size : -1,
+		       u->identity.bloom.size, a->env->fds, a->env->memfds, &w);
+	if (r < 0)
+		return -EPROTO;
+	core_layout_init(&w.m, meta_size, &layout);
+	a->m->size = a->bulk ? ALIGN(layout.payload_offset, (size_t)8) : layout.slice_size;
+	if (a->m->size > a->m->slice->size)
+		return -EPROTO;
+	wire_deliver(&w, src_id, meta, meta_size, a->start,
+		     (const char *)u->memory_ro + a->m->slice->offset, a->bulk);
+	return 0;
+}
+
+static int finish(struct user *u, struct arrival *a, struct ctl_deliver *ret_head)
+{
+	struct ctl_deliver head = { .src_id = a->from->id };
+
+	a->length = a->env->length;
+	if (from_daemon(u, a->from)) {
+		if (a->length < sizeof(head))
+			return -EPROTO;
+		a->length -= sizeof(head);
+		memcpy(&head, a->body + a->length, sizeof(head));
+		if (head.meta_size > a->length || head.meta_size > CORE_CMD_MAX_SIZE ||
+		    head.meta_size % 8)
+			return -EPROTO;
+	}
+	*ret_head = head;
+	return head.src_id ? finish_message(u, a, head.src_id, head.meta_size) : finish_notice(a);
+}
+
+/* How many of them are memfds the message itself tells. */
+static int answer_fds(struct arrival *a, struct lane_env *env, struct answer *answer)
+{
+	const struct ctl_deliver *head;
+	const struct kdbus_msg *msg;
+	const struct kdbus_item *item = NULL;
+	u32 memfds = 0;
+
+	if (answer->extra_size < sizeof(*head) + sizeof(*msg))
+		return -EPROTO;
+	head = (const void *)((const char *)answer->extra + answer->extra_size - sizeof(*head));
+	if (head->meta_size > answer->extra_size - sizeof(*head) - sizeof(*msg))
+		return -EPROTO;
+	msg = (const void *)((const char *)answer->extra + head->meta_size);
+	if (msg->size > answer->extra_size - sizeof(*head) - head->meta_size)
+		return -EPROTO;
+	while ((item = libkdbus_item_next(msg, sizeof(*msg), item)))
+		memfds += item->type == KDBUS_ITEM_PAYLOAD_MEMFD;
+	if (memfds > answer->n_fds)
+		return -EPROTO;
+	a->m->fds = kmemdup(answer->fds, sizeof(answer->fds), GFP_KERNEL);
+	if (!a->m->fds)
+		return -ENOMEM;
+	a->m->n_memfds = memfds;
+	a->m->n_fds = answer->n_fds - memfds;
+	env->fds = (u16)a->m->n_fds;
+	env->memfds = (u16)memfds;
+	answer->n_fds = 0;
+	return 0;
+}
+
+/*
+ * The message that an activator was given in an answer: as a record of the daemon, already copied.
+ */
+int user_take_answer(struct user *u, struct answer *answer, struct kdbus_msg_info *ret)
+{
+	struct lane_env env = { .type = LANE_REC_MSG, .length = (u32)answer->extra_size };
+	struct arrival a = { .from = &u->daemon, .env = &env };
+	struct ctl_deliver head;
+	int r;
+
+	a.m = message_new(u, ALIGN(answer->extra_size, (size_t)8) + 8, &r);
+	if (!a.m)
+		return r;
+	a.start = a.body = u->memory + a.m->slice->offset;
+	memcpy(a.body, answer->extra, answer->extra_size);
+	r = answer_fds(&a, &env, answer);
+	if (r == 0)
+		r = finish(u, &a, &head);
+	if (r < 0) {
+		message_discard(u, a.m);
+		return r;
+	}
+	*ret = (struct kdbus_msg_info){ .offset = a.m->slice->offset, .msg_size = a.m->size };
+	message_install_fds(u, a.m, u->conn_flags & KDBUS_HELLO_ACCEPT_FD);
+	message_publish(u, a.m);
+	return 0;
+}
+
+static int arrive(struct user *u, struct arrival *a, take_fn take, void *arg)
+{
+	size_t room = meta_room(u, a->from);
+	size_t bulk = a->env->bulk && !in_place(u, a->from) ? a->env->bulk_size : 0;
+	int r;
+
+	a->m = message_new(u, room + ALIGN((size_t)a->env->length, (size_t)8) + bulk + 8, &r);
+	if (!a->m)
+		return r;
+	a->start = u->memory + a->m->slice->offset;
+	a->body = a->start + room;
+	r = take(u, a->from, a->body, arg);
+	if (r == 0)
+		r = take_fds(a);
+	if (r == 0)
+		r = take_bulk(u, a);
+	return r;
+}
+
+/* May this connection get such a message from this peer directly (design rule 17)? */
+static bool allowed(const struct user *u, const struct peer *p, const struct kdbus_msg *msg,
+		    const struct message *m)
+{
+	if (m->n_fds && !(u->conn_flags & (KDBUS_HELLO_ACCEPT_FD | KDBUS_HELLO_MONITOR)))
+		return false;
+	if (from_daemon(u, p))
+		return true;
+	if (msg->flags & KDBUS_MSG_SIGNAL || msg->dst_id == KDBUS_DST_ID_BROADCAST)
+		return false;
+	if (!(msg->flags & KDBUS_MSG_EXPECT_REPLY) && msg->cookie_reply)
+		return true;
+	return p->intro & CTL_INTRO_IN_MESSAGES;
+}
+
+/*
+ * A reply goes to the one who waits for it; without one it is nobody's. Returns whether it is
+ * queued.
+ */
+static bool settle_reply(struct user *u, struct message *m, const struct kdbus_msg *msg)
+{
+	struct peer *p = peer_find(u, msg->src_id);
+	struct core_reply *slot;
+
+	slot = p ? core_reply_find(&u->requester, &p->replier, msg->cookie_reply) : NULL;
+	if (!slot) {
+		message_discard(u, m);
+		return false;
+	}
+	if (!core_reply_take(slot))
+		return true;
+	if (core_reply_settle(slot, 0, m) < 0)
+		message_discard(u, m);
+	user_wake_waiters(u);
+	return false;
+}
+
+static void enqueue(struct user *u, struct message *m, const struct kdbus_msg *msg)
+{
+	core_queue_push(&u->queue, &m->entry, msg->priority);
+	user_update_events(u);
+}
+
+static int route_in(struct user *u, struct arrival *a)
+{
+	struct message *m = a->m;
+	const struct kdbus_msg *msg = (const struct kdbus_msg *)a->start;
+	bool call = msg->src_id && msg->flags & KDBUS_MSG_EXPECT_REPLY;
+	bool monitor = u->kind == CORE_KIND_MONITOR;
+
+	if (!allowed(u, a->from, msg, m))
+		return -EPROTO;
+	if (monitor || !msg->src_id || msg->flags & KDBUS_MSG_SIGNAL) {
+		enqueue(u, m, msg);
+		return 0;
+	}
+	if (call) {
+		m->owed = owed_add(u, msg, a->env->subject == CTL_SUBJECT_SYNC);
+		if (!m->owed)
+			return -ENOMEM;
+	} else if (msg->cookie_reply && !settle_reply(u, m, msg)) {
+		return 0;
+	}
+	enqueue(u, m, msg);
+	return 0;
+}
+
+/*
+ * Take one message record. -EXFULL: it does not fit the pool, nothing was taken. Any other error
+ * is the record's: its sender has broken the format.
+ */
+int user_take_record(struct user *u, struct peer *p, const struct lane_env *env, u64 stamp,
+		     take_fn take, void *arg)
+{
+	struct arrival a = { .from = p, .env = env, .stamp = stamp };
+	struct ctl_deliver head;
+	int r = arrive(u, &a, take, arg);
+
+	if (r == 0)
+		r = finish(u, &a, &head);
+	if (r == 0)
+		r = route_in(u, &a);
+	if (r < 0 && a.m)
+		message_discard(u, a.m);
+	return r;
+}
+
+static int take_from_look(struct user *u, struct peer *p, void *body, void *arg)
+{
+	const struct lane_event *ev = arg;
+	int r = lane_look_take(&u->look, ev, body);
+
+	if (r != -ENOLINK)
+		return r;
+	r = peer_own_lane(u, p);
+	return r < 0 ? r : lane_look_take(&u->look, ev, body);
+}
+
+union small_body {
+	struct ctl_verdict verdict;
+	struct ctl_lost lost;
+	struct ctl_no_intro no_intro;
+	struct ctl_moved moved;
+	struct ctl_refused refused;
+	struct ctl_gone gone;
+	struct ctl_waiting waiting;
+};
+
+/* Before anything behind the verdict is taken up, which may be the reply. */
+static void open_slot(struct user *u, struct verdict *v)
+{
+	struct peer *p = peer_get(u, v->said.dst_id);
+
+	v->call->name_id = v->said.name_id;
+	if (!p || core_reply_open(&u->requester, &p->replier, v->call, &v->slot) < 0)
+		v->said.error = -ENOMEM;
+}
+
+void user_take_verdict(struct user *u, const struct ctl_verdict *said)
+{
+	struct verdict *v = u->verdict;
+
+	if (!v || v->done || v->tag != said->tag)
+		return;
+	v->said = *said;
+	v->done = true;
+	if (v->call && said->error == 0)
+		open_slot(u, v);
+	user_wake_waiters(u);
+}
+
+static void take_refused(struct user *u, u64 from, const struct ctl_refused *refused)
+{
+	struct peer *p = peer_find(u, from ? from : refused->peer);
+	struct core_reply *slot;
+	enum core_reply_event event;
+
+	slot = p ? core_reply_find(&u->requester, &p->replier, refused->cookie) : NULL;
+	if (!slot)
+		return;
+	event = core_reply_kill(slot, refused->error == EREMOTEIO ? -EREMOTEIO : -EPIPE);
+	if (event == CORE_REPLY_DEAD)
+		user_notify_reply(u, KDBUS_ITEM_REPLY_DEAD, refused->cookie);
+	user_wake_waiters(u);
+}
+
+static int small_record(struct user *u, struct peer *p, const struct lane_env *env,
+			const union small_body *body)
+{
+	switch (env->type) {
+	case CTL_REC_VERDICT:
+		user_take_verdict(u, &body->verdict);
+		return 0;
+	case CTL_REC_LOST:
+		u->lost += body->lost.count;
+		user_update_events(u);
+		return 0;
+	case CTL_REC_NO_INTRO:
+		peer_not_introduced(u, &body->no_intro);
+		return 0;
+	case CTL_REC_MOVED:
+		peer_moved(u, &body->moved);
+		return 0;
+	case CTL_REC_WAITING:
+		u->waiting = body->waiting.messages;
+		user_update_events(u);
+		return 0;
+	case CTL_REC_REFUSED:
+		take_refused(u, p->id, &body->refused);
+		return 0;
+	case LANE_REC_GONE:
+		peer_gone(u, &body->gone);
+		return 0;
+	default:
+		return -EPROTO;
+	}
+}
+
+static size_t small_size(u16 type)
+{
+	switch (type) {
+	case CTL_REC_VERDICT:
+		return sizeof(struct ctl_verdict);
+	case CTL_REC_LOST:
+		return sizeof(struct ctl_lost);
+	case CTL_REC_NO_INTRO:
+		return sizeof(struct ctl_no_intro);
+	case CTL_REC_MOVED:
+		return sizeof(struct ctl_moved);
+	case CTL_REC_WAITING:
+		return sizeof(struct ctl_waiting);
+	case CTL_REC_REFUSED:
+		return sizeof(struct ctl_refused);
+	case LANE_REC_GONE:
+		return sizeof(struct ctl_gone);
+	default:
+		return 0;
+	}
+}
+
+/* Metadata of peers and introductions: of any size, handled from a copy. */
+static int long_record(struct user *u, struct peer *p, const struct lane_event *ev)
+{
+	void *body;
+	int r = 0;
+
+	body = malloc(ev->rec.length + 8);
+	if (!body)
+		return -ENOMEM;
+	r = take_from_look(u, p, body, (void *)ev);
+	if (r == 0 && ev->rec.type == CTL_REC_PEER)
+		r = peer_new_meta(u, body, ev->rec.length);
+	/* Usually taken up ahead of its turn; there may have been no memory for that. */
+	if (r == 0 && ev->rec.type == LANE_REC_INTRO && u->intro_seq != ev->rec.fd_seq)
+		peer_taken_up(&u->look, &ev->rec, ev->stamp, body);
+	free(body);
+	return r;
+}
+
+static int control_record(struct user *u, struct peer *p, const struct lane_event *ev)
+{
+	size_t size = small_size(ev->rec.type);
+	union small_body body;
+	int r;
+
+	if (!from_daemon(u, p) && ev->rec.type != CTL_REC_REFUSED)
+		return -EPROTO;
+	if (ev->rec.type == CTL_REC_PEER || ev->rec.type == LANE_REC_INTRO)
+		return long_record(u, p, ev);
+	if (!size || ev->rec.length != size)
+		return -EPROTO;
+	r = take_from_look(u, p, &body, (void *)ev);
+	return r < 0 ? r : small_record(u, p, &ev->rec, &body);
+}
+
+static int take_event(struct user *u, struct lane_event *ev)
+{
+	struct peer *p = ev->src->user;
+	int r;
+
+	if (ev->type != LANE_EV_RECORD) {
+		peer_over(u, p);
+		return 0;
+	}
+	if (ev->rec.type == LANE_REC_MSG)
+		r = user_take_record(u, p, &ev->rec, ev->stamp, take_from_look, ev);
+	else
+		r = control_record(u, p, ev);
+	if (r == 0 || r == -EXFULL || r == -ENOMEM)
+		return r;
+	lane_look_break(&u->look, ev->src);
+	peer_over(u, p);
+	return 0;
+}
+
+/*
+ * Take up everything there is, or with LANE_LOOK_ARM until there is a message to be received.
+ * Returns 0 or -EAGAIN (nothing left), or -EXFULL, -ENOMEM.
+ */
+int user_pump(struct user *u, int mode)
+{
+	struct lane_event ev;
+	int r;
+
+	while (!u->dead) {
+		if (mode == LANE_LOOK_ARM && u->queue.n)
+			return 0;
+		r = lane_look_next(&u->look, mode, &ev);
+		if (r == 0)
+			r = take_event(u, &ev);
+		if (r < 0)
+			return r;
+	}
+	return -ECONNRESET;
+}
+
+/* A notification the library owes the application: the bus itself would say the same (ABI 12). */
+void user_notify_reply(struct user *u, u64 type, u64 cookie)
+{
+	struct core_notice notice = { .type = type,
+				      .dst_id = u->identity.id,
+				      .cookie_reply = cookie };
+	struct kdbus_timestamp stamp = { .monotonic_ns = user_now() };
+	size_t size = core_notice_size(&notice);
+	struct message *m;
+	int r;
+
+	m = message_new(u, size, &r);
+	if (!m) {
+		u->lost++;
+		user_update_events(u);
+		return;
+	}
+	core_notice_write(&notice, &stamp, u->memory + m->slice->offset, size);
+	m->size = size;
+	core_queue_push(&u->queue, &m->entry, 0);
+	user_update_events(u);
+}
+
+static void arm_timer(struct user *u)
+{
+	u64 at = core_deadlines_next(&u->deadlines);
+	struct itimerspec when = { 0 };
+
+	if (at == u->timer_at)
+		return;
+	u->timer_at = at;
+	if (at != U64_MAX) {
+		when.it_value.tv_sec = (time_t)(at / 1000000000ULL);
+		when.it_value.tv_nsec = (long)(at % 1000000000ULL) + (at == 0);
+	}
+	timerfd_settime(u->timer, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+/* The part of the descriptor's state that is not in the lanes: what is in the pool already. */
+void user_update_events(struct user *u)
+{
+	bool want = u->queue.n || u->lost || u->waiting || u->dead;
+
+	if (!u->connected)
+		return;
+	arm_timer(u);
+	if (want == u->own_event_set)
+		return;
+	u->own_event_set = want;
+	if (want)
+		lane_linux_ops.bell_set(&lane_linux_ops, u->own_event);
+	else
+		lane_linux_ops.bell_clear(&lane_linux_ops, u->own_event);
+}
+
+/* Nothing is late before a last look (design rule 9): callers pump first. */
+void user_expire(struct user *u)
+{
+	struct core_reply *slot;
+	void *answer;
+	u64 cookie;
+
+	while ((slot = core_deadlines_expired(&u->deadlines, user_now()))) {
+		cookie = slot->cookie;
+		answer = NULL;
+		if (core_reply_expire(slot, &answer) == CORE_REPLY_TIMEOUT)
+			user_notify_reply(u, KDBUS_ITEM_REPLY_TIMEOUT, cookie);
+		message_discard(u, answer);
+	}
+	user_update_events(u);
+}

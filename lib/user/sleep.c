@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Waiting with the handle's lock: spin, short futex sleep, then ppoll without the lock. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <time.h>
+
+#include "user.h"
+
+struct watch {
+	struct user *u;
+	user_ready_fn ready;
+	void *arg;
+};
+
+#define WATCH_READY    1
+#define WATCH_GIVE_WAY 2
+
+static int watch_ready(void *arg)
+{
+	struct watch *w = arg;
+
+	if (atomic_load_explicit(&w->u->contenders, memory_order_relaxed))
+		return WATCH_GIVE_WAY;
+	return w->ready(w->u, w->arg) ? WATCH_READY : 0;
+}
+
+/* Somebody wants the lock: let go of it long enough for him to get it. */
+static void give_way(struct user *u)
+{
+	user_unlock(u);
+	while (atomic_load(&u->contenders))
+		poll(NULL, 0, 0);
+	user_lock(u);
+}
+
+/*
+ * Does every handler of this process want system calls to be restarted? Which signal it was cannot
+ * be known, so one that does not is enough to stop.
+ */
+static bool restarts(void)
+{
+	struct sigaction sa;
+	int i;
+
+	for (i = 1; i < NSIG; i++) {
+		if (sigaction(i, NULL, &sa) < 0)
+			continue;
+		if (sa.sa_handler == SIG_DFL || sa.sa_handler == SIG_IGN)
+			continue;
+		if (!(sa.sa_flags & SA_RESTART))
+			return false;
+	}
+	return true;
+}
+
+static const struct timespec *left_until(u64 deadline, struct timespec *ts)
+{
+	u64 now, left;
+
+	if (deadline == U64_MAX)
+		return NULL;
+	now = user_now();
+	left = deadline > now ? deadline - now : 0;
+	ts->tv_sec = (time_t)(left / 1000000000ULL);
+	ts->tv_nsec = (long)(left % 1000000000ULL);
+	return ts;
+}
+
+static int sleep_in_poll(struct user *u, struct peer *also, u64 deadline, int cancel_fd)
+{
+	struct waiter w;
+	struct timespec ts;
+	struct pollfd p[4] = { { .fd = u->daemon.channel.sock, .events = POLLIN },
+			       { .fd = also ? also->channel.sock : -1, .events = POLLIN },
+			       { .fd = cancel_fd, .events = POLLIN } };
+	int r;
+
+	user_waiter_init(u, &w);
+	p[3] = (struct pollfd){ .fd = w.eventfd, .events = POLLIN };
+	user_unlock(u);
+	r = ppoll(p, 4, left_until(deadline, &ts), NULL) < 0 ? -errno : 0;
+	user_lock(u);
+	user_waiter_done(u, &w);
+	if (r == -EINTR && restarts())
+		r = 0;
+	if (r == 0 && cancel_fd >= 0 && p[2].revents)
+		r = -ECANCELED;
+	return r;
+}
+
+static void touch(struct user *u, struct peer *p)
+{
+	if (p && p->looked)
+		lane_look_touch(&u->look, &p->source);
+}
+
+/* Rule 7 of the design: drain, arm, fence, look; then it is safe to sleep. */
+static bool arm_and_look(struct user *u, struct peer *also, user_ready_fn ready, void *arg)
+{
+	lane_drain(&u->daemon.channel);
+	lane_arm(&u->daemon.channel);
+	if (also) {
+		lane_drain(&also->channel);
+		lane_arm(&also->channel);
+	}
+	return ready(u, arg);
+}
+
+/* The lane of @p, if it has one that may bring what is waited for. */
+static struct peer *lane_of(struct peer *p)
+{
+	return p && p->looked ? p : NULL;
+}
+
+static int sleep_once(struct user *u, struct peer *p, struct watch *w, u64 deadline, int cancel_fd)
+{
+	struct peer *also = lane_of(p);
+	struct lane_channel *chs[2] = { &u->daemon.channel, also ? &also->channel : NULL };
+	int r;
+
+	atomic_store(&u->sleeping_on, &u->daemon.channel.peer->bell);
+	r = lane_wait(&u->spin, &lane_linux_ops, chs, also ? 2 : 1, watch_ready, w, deadline);
+	atomic_store(&u->sleeping_on, NULL);
+	touch(u, &u->daemon);
+	touch(u, also);
+	if (r == WATCH_GIVE_WAY) {
+		give_way(u);
+		return 0;
+	}
+	if (r == -EINTR)
+		return restarts() ? 0 : r;
+	if (r != 0 || u->dead)
+		return r < 0 ? r : 0;
+	/* An introduction that came meanwhile brought another lane to wait for. */
+	if (!arm_and_look(u, also, w->ready, w->arg) && lane_of(p) == also)
+		r = sleep_in_poll(u, also, deadline, cancel_fd);
+	lane_unarm(&u->daemon.channel);
+	if (lane_of(p) == also && also)
+		lane_unarm(&also->channel);
+	return r;
+}
+
+/*
+ * Until @ready, a deadline, a cancel or a signal. 0: look again, something may have happened.
+ * @p: a peer whose lane may bring it, or NULL.
+ */
+int user_sleep(struct user *u, struct peer *p, user_ready_fn ready, void *arg, u64 deadline,
+	       int cancel_fd)
+{
+	struct watch w = { .u = u, .ready = ready, .arg = arg };
+	int r;
+
+	if (u->dead)
+		return 0;
+	if (p)
+		p->held++;
+	r = sleep_once(u, p, &w, deadline, cancel_fd);
+	if (p)
+		peer_put(u, p);
+	return r;
+}
+
+static int poll_space(struct user *u, struct peer *p, u64 deadline)
+{
+	struct waiter w;
+	struct timespec ts;
+	struct pollfd fds[2] = { { .fd = p->channel.sock, .events = POLLIN } };
+	int r;
+
+	user_waiter_init(u, &w);
+	fds[1] = (struct pollfd){ .fd = w.eventfd, .events = POLLIN };
+	p->held++;
+	user_unlock(u);
+	r = ppoll(fds, 2, left_until(deadline, &ts), NULL);
+	user_lock(u);
+	user_waiter_done(u, &w);
+	peer_put(u, p);
+	return r < 0 && errno != EINTR ? -errno : 0;
+}
+
+/* Sleep until the reader of our lane has made room for @put. */
+int user_await_space(struct user *u, struct peer *p, const struct lane_put *put, u64 deadline)
+{
+	int r;
+
+	lane_drain(&p->channel);
+	r = lane_space_arm(&p->channel, put);
+	if (r == -EAGAIN)
+		r = poll_space(u, p, deadline);
+	lane_drain(&p->channel);
+	lane_space_done(&p->channel);
+	touch(u, p);
+	if (r == 0 && u->dead)
+		return -ECONNRESET;
+	return r == 0 && deadline != U64_MAX && user_now() >= deadline ? -ETIMEDOUT : r;
+}
+
+static int take_picked(struct user *u, struct peer *p, void *body, void *arg)
+{
+	const u32 *pos = arg;
+	struct lane_env env;
+	u32 at = *pos, limit;
+	int r = lane_snapshot(&p->channel, &limit);
+
+	if (r == 0)
+		r = lane_scan(&p->channel, limit, &at, &env);
+	return r < 0 ? r : lane_pluck(&p->channel, at, &env, body);
+}
+
+/* Take a message out of the middle of a lane. Returns as user_take_record(). */
+int user_pick(struct user *u, struct peer *p, const struct lane_env *env, u32 pos)
+{
+	int r = peer_own_lane(u, p);
+
+	if (r < 0)
+		return r;
+	lane_clock_saw(&u->clock, env->stamp);
+	r = user_take_record(u, p, env, env->stamp, take_picked, &pos);
+	lane_consume(&p->channel);
+	touch(u, p);
+	return r;
+}
