@@ -99,9 +99,10 @@ static int send_signal(const struct core_parcel *parcel)
 	if (r)
 		return r;
 	core_deliver_to_monitors(parcel);
-	/* what goes wrong from here on is neither told nor counted (§7.6) */
-	if (core_send_wants(parcel, dst.conn))
-		core_deliver(parcel, dst.conn, dst.name_id, NULL);
+	/* the sender is told nothing of what goes wrong from here on (§7.6) */
+	if (core_send_wants(parcel, dst.conn) &&
+	    core_deliver(parcel, dst.conn, dst.name_id, NULL))
+		core_conn_lose(dst.conn);
 	return 0;
 }
 

@@ -15,7 +15,8 @@
  *     be queued.
  *  4. An open slot is the permission to reply; nothing else is asked.
  *  5. Whether a signal arrives is the receiver's affair: his matches, his permission. The
- *     sender is told nothing.
+ *     sender is told nothing. One that does not fit is counted at the receiver, a
+ *     unicast one, too (defect 15 of §17.1, which §7.6 describes).
  *
  * Locks: see core/bus.h. A message must meet one state of the name registry from
  * resolving its destination to being queued (§1.10): names is held shared throughout.

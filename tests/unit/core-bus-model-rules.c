@@ -541,8 +541,8 @@ int m_send(struct model *m, int c, int name, u64 flags, struct m_msg msg)
 	if (flags & KDBUS_MSG_SIGNAL) {
 		to_monitors(m, msg);
 		if (m->conns[to].kind == M_ORDINARY && wants(&m->conns[to], &msg) &&
-		    may_talk(m, to, c))
-			deliver(m, to, &msg);
+		    may_talk(m, to, c) && deliver(m, to, &msg))
+			m->conns[to].lost++;
 		return 0;
 	}
 	if (!(flags & KDBUS_MSG_EXPECT_REPLY) && msg.word)
