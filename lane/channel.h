@@ -130,7 +130,9 @@ struct lane_channel {
 	bool end_sent;
 
 	/* writing */
-	uint32_t write; /* published plus what is published only privately */
+	uint32_t write; /* where the next record goes: published, or behind a pad or skip */
+	uint32_t skip;
+	uint32_t live; /* where the last skip led to: before it nothing takes room */
 	uint32_t put_start;
 	uint32_t put_size;
 	struct lane_put put;
@@ -153,6 +155,7 @@ struct lane_channel {
 	uint32_t peer_ring;
 	uint32_t seen; /* peer's published as last seen */
 	uint32_t read; /* everything before is taken */
+	uint32_t floor; /* what published is measured from: consumed, or where a skip led to */
 	struct lane_env head; /* copy of the envelope at read, if have_head */
 	bool have_head;
 	uint64_t round; /* last round taken */

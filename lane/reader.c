@@ -5,6 +5,19 @@
 #include "internal.h"
 #include "page.h"
 
+/* All is taken and there is more: it may begin at the start of the ring. */
+static void follow_skip(struct lane_channel *ch)
+{
+	uint32_t at = ch->read & (ch->peer_ring - 1);
+
+	if (!at || ch->read != ch->seen || ch->consumed != ch->read ||
+	    word_load(&ch->peer->skip) != ch->read)
+		return;
+	ch->read += ch->peer_ring - at;
+	ch->seen = ch->read;
+	ch->floor = ch->read;
+}
+
 int lane_snapshot(struct lane_channel *ch, uint32_t *ret_limit)
 {
 	uint32_t published;
@@ -15,8 +28,10 @@ int lane_snapshot(struct lane_channel *ch, uint32_t *ret_limit)
 		return -ENOLINK;
 	ch->committed = ch->page ? lane_page_committed(ch->page) : UINT64_MAX; /* B7 */
 	published = word_load(&ch->peer->published); /* B1 */
-	if (published - ch->consumed > ch->peer_ring ||
-	    published - ch->consumed < ch->seen - ch->consumed || published % LANE_ALIGN)
+	if (published != ch->seen)
+		follow_skip(ch);
+	if (published - ch->floor > ch->peer_ring ||
+	    published - ch->floor < ch->seen - ch->floor || published % LANE_ALIGN)
 		return lane_broke(ch);
 	ch->seen = published;
 	*ret_limit = published;
@@ -207,6 +222,7 @@ int lane_consume(struct lane_channel *ch)
 	if (ch->consumed == ch->read)
 		return 0;
 	ch->consumed = ch->read;
+	ch->floor = ch->read;
 	word_store(&ch->own->consumed, ch->consumed); /* B2 */
 	word_fence(); /* B4 */
 	return ring_for_space(ch);

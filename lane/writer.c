@@ -18,6 +18,12 @@ static bool empty(const struct lane_channel *ch)
 	return ch->write == ch->acked;
 }
 
+/* What the reader has left behind, or never sees because it is skipped, takes no room. */
+static uint32_t room_start(const struct lane_channel *ch)
+{
+	return (int32_t)(ch->acked - ch->live) < 0 ? ch->live : ch->acked;
+}
+
 /* Bytes that may be in use after a record, END's room and the replies' kept free. */
 static uint32_t usable(const struct lane_channel *ch, unsigned int flags)
 {
@@ -36,7 +42,7 @@ static uint32_t pad_for(const struct lane_channel *ch, uint32_t size)
 
 static bool fits(const struct lane_channel *ch, const struct lane_put *put, uint32_t size)
 {
-	uint32_t used = ch->write - ch->acked;
+	uint32_t used = ch->write - room_start(ch);
 
 	if (ch->flight_count == LANE_MSGS_MAX)
 		return false;
@@ -46,14 +52,29 @@ static bool fits(const struct lane_channel *ch, const struct lane_put *put, uint
 	return used + pad_for(ch, size) + size <= usable(ch, put->flags);
 }
 
-/* A pad back to the start of an empty ring is consumed by the reader's next look (lane_scan()). */
-static uint32_t pad_back(const struct lane_channel *ch, uint32_t size)
+/*
+ * An empty ring is used from its start again. The reader has seen nothing beyond its cursor, which
+ * is ours, so it reads skip only after it has seen what is published next.
+ */
+static void go_back(struct lane_channel *ch, uint32_t size)
 {
-	uint32_t at = position(ch), left = ch->ring - at;
+	uint32_t at = position(ch);
 
 	if (!at || at + size <= FIRST_PAGE || !empty(ch))
-		return 0;
-	return left + size <= ch->ring - LANE_ALIGN ? left : 0;
+		return;
+	ch->skip = ch->write;
+	word_store(&ch->own->skip, ch->skip);
+	ch->write += ch->ring - at;
+	ch->live = ch->write;
+}
+
+/* A skip that the reader has long passed must not be met again when the cursors have wrapped. */
+static void forget_skip(struct lane_channel *ch)
+{
+	if (ch->write != ch->skip || !ch->skip)
+		return;
+	ch->skip = 0;
+	word_store(&ch->own->skip, 0);
 }
 
 static int check_put(const struct lane_channel *ch, const struct lane_put *put)
@@ -167,9 +188,9 @@ int lane_put(struct lane_channel *ch, const struct lane_put *put, void **ret_bod
 	}
 	if (!fits(ch, put, size))
 		return -EAGAIN;
+	go_back(ch, size);
+	forget_skip(ch);
 	pad = pad_for(ch, size);
-	if (!pad)
-		pad = pad_back(ch, size);
 	if (pad)
 		write_pad(ch, pad);
 	ch->put = *put;
@@ -259,6 +280,7 @@ int lane_end(struct lane_channel *ch, uint64_t stamp)
 	if (ch->end_sent)
 		return -ESHUTDOWN;
 	assert(!ch->putting);
+	forget_skip(ch);
 	write_env(ch, ch->write, &env);
 	ch->write += LANE_ALIGN;
 	ch->end_sent = true;
@@ -310,7 +332,7 @@ int lane_ring(struct lane_channel *ch)
 static uint32_t want_for(const struct lane_channel *ch, const struct lane_put *put, uint32_t size)
 {
 	uint32_t limit = usable(ch, put->flags), end = ch->write + pad_for(ch, size) + size;
-	uint32_t want = end - ch->acked > limit ? end - limit : ch->acked;
+	uint32_t start = room_start(ch), want = end - start > limit ? end - limit : ch->acked;
 	unsigned int i, fds = ch->flight_fds, memfds = ch->flight_memfds;
 	const struct lane_flight *f;
 

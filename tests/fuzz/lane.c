@@ -97,7 +97,7 @@ static void write_word(struct front *p)
 		offsetof(struct lane_head, consumed) / 4, offsetof(struct lane_head, state) / 4,
 		offsetof(struct lane_head, reading) / 4, offsetof(struct lane_head, space) / 4,
 		offsetof(struct lane_head, want) / 4, offsetof(struct lane_head, returned) / 4,
-		offsetof(struct lane_head, ring) / 4,
+		offsetof(struct lane_head, ring) / 4, offsetof(struct lane_head, skip) / 4,
 	};
 
 	((uint32_t *)p->theirs)[words[take(1) % sizeof(words)]] = number(p);
