@@ -208,11 +208,15 @@ static int find_rule(const struct core_item_rule *rules, u64 type)
 static int accept_item(struct core_items *list, struct kdbus_item *item)
 {
 	bool negotiate = item->type == KDBUS_ITEM_NEGOTIATE;
-	int r, i = negotiate ? -1 : find_rule(list->rules, item->type);
-	struct kdbus_item **first = negotiate ? &list->negotiate : &list->first[i];
+	struct kdbus_item **first = &list->negotiate;
+	int r, i = -1;
 
-	if (!negotiate && i < 0)
-		return -EINVAL;
+	if (!negotiate) {
+		i = find_rule(list->rules, item->type);
+		if (i < 0)
+			return -EINVAL;
+		first = &list->first[i];
+	}
 	r = core_item_validate(item);
 	if (r)
 		return r;

@@ -362,7 +362,7 @@ int lane_consume(struct lane_channel *ch);
 /**
  * lane_take_fds() - the descriptors of a taken record
  * @env:	its envelope
- * @fds:	room for env->fds + env->memfds; they become the caller's. -1 stands for one that this
+ * @fds:	room for env->fds + env->memfds; they become the caller's. -1 stands for one that
  *		process had no room for
  *
  * Every record with descriptors needs this or lane_drop_fds(): they are kept until then.

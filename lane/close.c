@@ -70,7 +70,8 @@ int lane_closing_wait(struct lane_channel *ch, uint64_t deadline)
 		word.addr = &ch->peer->reading;
 		word.seen = ch->peer_reading;
 		LANE_YIELD(LANE_AT_CALL);
-		ch->ops->sleep(ch->ops, &word, 1, deadline - now < NAP_NS ? deadline - now : NAP_NS);
+		ch->ops->sleep(ch->ops, &word, 1,
+			       deadline - now < NAP_NS ? deadline - now : NAP_NS);
 	}
 }
 

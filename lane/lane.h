@@ -117,8 +117,8 @@
  *     published. (A committed round is seen whole, rule 12.) The bell is stored after it.
  *  B8 returned[i]: store-release after the last access         ~ load-acquire before reuse.
  *  B9 lfence (or isb, or a full fence) between reading T and the first load of committed and
- *     published                                                ~ B3's fence in the writer, which has
- *     published before it causes anything. (A cause of what is stamped before T is seen.)
+ *     published                                                ~ B3's fence in the writer, which
+ *     has published before it causes anything. (A cause of what is stamped before T is seen.)
  *
  * Records
  * -------

@@ -69,7 +69,8 @@ static int op_sleep(const struct lane_ops *ops, const struct lane_word *words, u
 		return -EINVAL;
 	if (n == 1) {
 		ts = timespec_of(timeout_ns);
-		return slept(syscall(SYS_futex, words->addr, FUTEX_WAIT, words->seen, &ts, NULL, 0));
+		return slept(
+			syscall(SYS_futex, words->addr, FUTEX_WAIT, words->seen, &ts, NULL, 0));
 	}
 	for (i = 0; i < n; i++)
 		waitv[i] = (struct waitv){

@@ -6,9 +6,9 @@
  *    delivered whole and in stamp order, one record per call, before the next look is taken.
  * 2. Until lane_look_take(), lane_look_next() returns the same record: what does not fit the
  *    receiver's pool yet holds back what is later (rule 16).
- * 3. look->epoll is readable unless every lane is armed and empty (rule 8). It holds the sockets of
- *    all channels and the look's own eventfd; the caller may add descriptors of its own, with a NULL
- *    data pointer.
+ * 3. look->epoll is readable unless every lane is armed and empty (rule 8). It holds the sockets
+ *    of all channels and the look's own eventfd; the caller may add descriptors of its own, with a
+ *    NULL data pointer.
  * 4. A lane is touched by a look only if it is polled or its socket is readable: idle channels cost
  *    nothing.
  */

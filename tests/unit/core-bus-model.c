@@ -79,7 +79,8 @@ static bool step_names(struct both *b, const struct prop_op *op, struct prop_rep
 	if (b->model.conns[c].kind != M_ORDINARY)
 		return true;
 	if (op->kind == RELEASE)
-		return same(report, "NAME_RELEASE", core_conn_release(&b->conns[c].core, names[name]),
+		return same(report, "NAME_RELEASE",
+			    core_conn_release(&b->conns[c].core, names[name]),
 			    m_release(&b->model, c, name));
 	r = core_conn_acquire(&b->conns[c].core, NULL, names[name], op->arg[2], &flags);
 	want = m_acquire(&b->model, c, name, op->arg[2], &want_flags);

@@ -203,7 +203,8 @@ static bool all_delivered(const struct client *c)
 	uint32_t i;
 
 	for (i = 0; i < CLIENTS; i++)
-		if (c->w->clients[i].sends < SENDS || c->delivered[i] < c->w->clients[i].sent[c->id])
+		if (c->w->clients[i].sends < SENDS ||
+		    c->delivered[i] < c->w->clients[i].sent[c->id])
 			return false;
 	return true;
 }
