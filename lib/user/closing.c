@@ -139,15 +139,13 @@ static int start_closing(struct user *u)
 	return -EBUSY;
 }
 
-int user_byebye(struct user *u, void *copy, size_t size, void *arg)
+static int byebye(struct user *u, void *copy, size_t size)
 {
 	struct answer a = { 0 };
 	int r;
 
 	user_lock(u);
 	r = u->queue.n || u->lost ? -EBUSY : start_closing(u);
-	if (r == -EBUSY && !u->queue.n && u->lost)
-		r = start_closing(u);
 	user_unlock(u);
 	if (r < 0)
 		return r;
@@ -161,6 +159,37 @@ int user_byebye(struct user *u, void *copy, size_t size, void *arg)
 	user_unlock(u);
 	user_answer_clear(&a);
 	return r;
+}
+
+/*
+ * Nobody may send between the first CLOSING and the verdict: what came back from a peer that closes
+ * too could no longer be sent again (doc/lanes.md). Senders wait in user_enter_send().
+ */
+int user_byebye(struct user *u, void *copy, size_t size, void *arg)
+{
+	int r;
+
+	pthread_mutex_lock(&u->send_lock);
+	user_lock(u);
+	u->leaving = true;
+	user_unlock(u);
+	r = byebye(u, copy, size);
+	user_lock(u);
+	u->leaving = false;
+	user_unlock(u);
+	pthread_mutex_unlock(&u->send_lock);
+	return r;
+}
+
+/* With the lock: wait until no BYEBYE is under way. */
+void user_enter_send(struct user *u)
+{
+	while (u->leaving) {
+		user_unlock(u);
+		pthread_mutex_lock(&u->send_lock);
+		pthread_mutex_unlock(&u->send_lock);
+		user_lock(u);
+	}
 }
 
 /* close(): what lies in the lanes goes back to its senders, what is in the pool is lost. */

@@ -217,6 +217,7 @@ static int dispatch(struct user *u, struct outgoing *out, struct core_reply **re
 	int r;
 
 	user_lock(u);
+	user_enter_send(u);
 	r = u->dead ? -ECONNRESET : check_reply(u, out);
 	p = r < 0 ? NULL : find_direct(u, out, &name_id);
 	if (p)

@@ -72,7 +72,8 @@ static int sleep_in_poll(struct user *u, struct peer *also, u64 deadline, int ca
 	struct waiter w;
 	struct timespec ts;
 	struct pollfd p[4] = { { .fd = u->daemon.channel.sock, .events = POLLIN },
-			       { .fd = also ? also->channel.sock : -1, .events = POLLIN },
+			       { .fd = also && !also->channel.hungup ? also->channel.sock : -1,
+				 .events = POLLIN },
 			       { .fd = cancel_fd, .events = POLLIN } };
 	int r;
 

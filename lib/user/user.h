@@ -179,6 +179,7 @@ struct user {
 	enum core_kind kind;
 	bool connected;
 	bool dead;
+	bool leaving; /* a BYEBYE is under way */
 
 	pthread_mutex_t request_lock;
 	u32 serial;
@@ -309,6 +310,7 @@ void closing_hand_back(struct user *u, struct peer *p);
 void closing_stop_reading(struct user *u, struct peer *p);
 void closing_all(struct user *u);
 void user_close_forked(struct user *u);
+void user_enter_send(struct user *u);
 int user_send_datagram(struct user *u, const void *data, size_t size, int fd);
 
 /* Names (resolve.c) */
