@@ -214,8 +214,7 @@ static void search_user(const struct search *search)
 	search_bloom(search);
 	if (!signal->user.names || RB_EMPTY_ROOT(&search->index->trees[CORE_MATCH_NAME]))
 		return;
-	core_name_holder_for_each(record, signal->user.names)
-	{
+	core_name_holder_for_each(record, signal->user.names) {
 		core_step();
 		if (core_name_record_owns(record))
 			search_key(search, (struct core_match_key){ .kind = CORE_MATCH_NAME,
