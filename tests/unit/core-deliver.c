@@ -164,6 +164,23 @@ static void s10_6_a_message_that_cannot_be_copied_leaves_nothing(void **state)
 	assert_int_equal(f->a.core.calls.n, 0);
 }
 
+/* §7.10: without USE_PRIORITY the oldest message comes first, whatever its priority */
+static void s7_10_a_plain_receive_does_not_look_at_priorities(void **state)
+{
+	struct fixture *f = *state;
+
+	join(f, &f->a, 0, NULL);
+	join(f, &f->b, 0, NULL);
+	for (u64 i = 1; i <= 3; i++) {
+		const struct host_msg msg = { .dst_id = f->b.core.id, .cookie = i,
+					      .priority = i == 2 ? -5 : 5 };
+
+		assert_int_equal(host_send(&f->a, &msg, NULL), 0);
+	}
+	for (u64 i = 1; i <= 3; i++)
+		assert_message(&f->b, f->a.core.id, i);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -172,6 +189,7 @@ int main(void)
 		on_bus(s1_5_a_queued_message_keeps_its_senders_user_in_use),
 		on_bus(s12_a_name_change_says_who_the_new_owner_is),
 		on_bus(s7_8_the_death_of_the_replier_wakes_the_caller),
+		on_bus(s7_10_a_plain_receive_does_not_look_at_priorities),
 		on_bus(s10_6_a_message_that_cannot_be_copied_leaves_nothing),
 	};
 
