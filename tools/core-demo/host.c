@@ -67,12 +67,14 @@ static void fill_payload(const struct core_parcel *parcel, const struct core_lay
 {
 	struct core_layout_cursor cursor;
 	struct core_piece piece;
+	const void *src;
 
 	core_layout_start(&cursor, parcel->msg, layout);
 	while (core_layout_next(&cursor, &piece)) {
-		if (piece.address)
-			memcpy(dst + piece.offset, (const void *)(uintptr_t)piece.address,
-			       piece.size);
+		/* addresses are numbers in the ABI: NOLINTNEXTLINE(performance-no-int-to-ptr) */
+		src = (const void *)(uintptr_t)piece.address;
+		if (src)
+			memcpy(dst + piece.offset, src, piece.size);
 		else
 			memset(dst + piece.offset, 0, piece.size);
 	}

@@ -222,7 +222,7 @@ static void play(void)
 {
 	say("BUS_MAKE: a bus with its default endpoint");
 	must("BUS_MAKE", host_init(&host));
-	printf("   bus %llu \"%s\", bloom filters of %u bytes\n", (unsigned long long)host.bus.id,
+	printf("   bus %llu \"%s\", bloom filters of %d bytes\n", (unsigned long long)host.bus.id,
 	       host.bus.name, HOST_BLOOM);
 	say("Three programs connect");
 	hello(&service, "service");
