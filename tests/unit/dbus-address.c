@@ -86,6 +86,8 @@ static void test_syntax(void **state)
 		{ "unix:path=%", DBUSP_WHY_ADDRESS_ESCAPE },
 		{ "unix:path=%2,x=y", DBUSP_WHY_ADDRESS_ESCAPE },
 		{ "unix:path=%zz", DBUSP_WHY_ADDRESS_ESCAPE },
+		{ "unix:path=%z0", DBUSP_WHY_ADDRESS_ESCAPE },
+		{ "unix:path=%0z", DBUSP_WHY_ADDRESS_ESCAPE },
 		{ "unix:path=/a b", DBUSP_WHY_ADDRESS_BYTE },
 		{ "unix:path=/a=b", DBUSP_WHY_ADDRESS_BYTE },
 		{ "unix:path=/a:b", DBUSP_WHY_ADDRESS_BYTE },

@@ -558,7 +558,7 @@ static void test_rewriting_refuses_bad_senders_and_keeps_limits(void **state)
 	struct dbusp_header h;
 	struct raw m;
 	uint8_t out[4096];
-	uint32_t len = 12345;
+	uint32_t len = 12345, fits, need;
 
 	raw_start(&m, false, DBUSP_METHOD_CALL);
 	raw_required(&m);
@@ -566,8 +566,16 @@ static void test_rewriting_refuses_bad_senders_and_keeps_limits(void **state)
 	assert_int_equal(dbusp_header_rewrite(&h, m.buf, dbusp_str("x"), true, out, sizeof(out),
 					      &len),
 			 -EINVAL);
-	/* a body that fills the message up to its limit leaves no room for a sender */
-	dbusp_set32(m.buf + 4, DBUSP_MESSAGE_MAX - m.len, false);
+	/* what a sender adds: the end of a field, 8 + 4 + 1 bytes, and padding */
+	need = dbusp_header_room(&h, 4) - h.frame.header_len;
+	assert_int_equal(need, 16);
+	dbusp_set32(m.buf + 4, DBUSP_MESSAGE_MAX - m.len - need, false);
+	assert_int_equal(parse(&m, &h), 0);
+	assert_int_equal(dbusp_header_rewrite(&h, m.buf, dbusp_str(":1.0"), true, out, sizeof(out),
+					      &fits),
+			 0);
+	assert_int_equal(fits, m.len + need);
+	dbusp_set32(m.buf + 4, DBUSP_MESSAGE_MAX - m.len - need + 1, false);
 	assert_int_equal(parse(&m, &h), 0);
 	assert_int_equal(dbusp_header_rewrite(&h, m.buf, dbusp_str(":1.0"), true, out, sizeof(out),
 					      &len),

@@ -339,6 +339,8 @@ static void test_each_header_key(void **state)
 		{ "path_namespace='/'", true },
 		{ "path_namespace='/a/b/c'", false },
 		{ "path_namespace='/a/bc'", false },
+		{ "path_namespace='/x'", false },
+		{ "path_namespace='/x/b'", false },
 		{ "destination=':1.6'", false },
 		{ "arg0='x'", false },
 		{ "eavesdrop='true'", true },
@@ -474,6 +476,8 @@ static void test_namespace_argument(void **state)
 			 false);
 	assert_arg_match("arg0namespace='com.example.backend1'", "s", "com.example", false);
 	assert_arg_match("arg0namespace='com'", "s", "com.example", true);
+	assert_arg_match("arg0namespace='net'", "s", "com.example", false);
+	assert_arg_match("arg0namespace='net'", "s", "com", false);
 	assert_arg_match("arg0namespace='com'", "o", "/com", false);
 }
 

@@ -92,6 +92,7 @@ static const struct rule_row {
 	{ "arg08='a'", DBUSP_WHY_RULE_ARG },
 	{ "arg0x='a'", DBUSP_WHY_RULE_ARG },
 	{ "arg0xg='a'", DBUSP_WHY_RULE_ARG },
+	{ "arg0xpath='a'", DBUSP_WHY_RULE_ARG },
 	{ "arg0x3f='a'", DBUSP_WHY_NONE },
 	{ "arg0X3Fpath='a'", DBUSP_WHY_NONE },
 	{ "arg0x40='a'", DBUSP_WHY_RULE_ARG_RANGE },

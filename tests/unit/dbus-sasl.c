@@ -195,6 +195,8 @@ static void test_rejections_have_reasons(void **state)
 			 DBUSP_WHY_SASL_IDENTITY);
 	assert_int_equal(why_rejected(&external, 0, "AUTH EXTERNAL 34323934393637323936\r\n"),
 			 DBUSP_WHY_SASL_IDENTITY);
+	assert_int_equal(why_rejected(&external, 0, "AUTH EXTERNAL 34323934393637323935\r\n"),
+			 DBUSP_WHY_SASL_IDENTITY);
 	assert_int_equal(why_rejected(&external, 0, "AUTH EXTERNAL 31\r\n"),
 			 DBUSP_WHY_SASL_CREDENTIALS);
 	assert_int_equal(why_rejected(&external, -1, "AUTH EXTERNAL 34323934393637323935\r\n"),
@@ -493,9 +495,34 @@ static void test_client_gives_up_on_strange_servers(void **state)
 		assert_int_equal(c.why, rows[i].why);
 	}
 	dbusp_sasl_client_init(&c, DBUSP_SASL_EXTERNAL, 0, true);
-	assert_int_equal(dbusp_sasl_client_step(&c, "", 0, &consumed, out, 10, &written),
+	assert_int_equal(dbusp_sasl_client_step(&c, "", 0, &consumed, out, DBUSP_SASL_REPLY_MAX - 1,
+						&written),
 			 DBUSP_SASL_MORE);
 	assert_int_equal(written, 0);
+	assert_int_equal(dbusp_sasl_client_step(&c, "", 0, &consumed, out, DBUSP_SASL_REPLY_MAX,
+						&written),
+			 DBUSP_SASL_MORE);
+	assert_int_equal(written, strlen("_AUTH EXTERNAL 30\r\n"));
+	assert_memory_equal(out, "\0AUTH EXTERNAL 30\r\n", written);
+}
+
+static void test_client_bounds_the_line_it_waits_for(void **state)
+{
+	char *line = malloc(DBUSP_SASL_LINE_MAX), out[DBUSP_SASL_REPLY_MAX * 2];
+	struct dbusp_sasl_client c;
+	size_t consumed, written;
+
+	assert_non_null(line);
+	memset(line, 'x', DBUSP_SASL_LINE_MAX);
+	dbusp_sasl_client_init(&c, DBUSP_SASL_EXTERNAL, 0, true);
+	assert_int_equal(dbusp_sasl_client_step(&c, line, DBUSP_SASL_LINE_MAX - 1, &consumed, out,
+						sizeof(out), &written),
+			 DBUSP_SASL_MORE);
+	assert_int_equal(dbusp_sasl_client_step(&c, line, DBUSP_SASL_LINE_MAX, &consumed, out,
+						sizeof(out), &written),
+			 DBUSP_SASL_CLOSE);
+	assert_int_equal(c.why, DBUSP_WHY_SASL_LINE_LONG);
+	free(line);
 }
 
 int main(void)
@@ -515,6 +542,7 @@ int main(void)
 		cmocka_unit_test(test_random_lines_in_random_pieces),
 		cmocka_unit_test(test_client_and_server_agree),
 		cmocka_unit_test(test_client_gives_up_on_strange_servers),
+		cmocka_unit_test(test_client_bounds_the_line_it_waits_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

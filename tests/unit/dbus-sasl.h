@@ -57,6 +57,8 @@ static const struct sasl_row {
 	ROW("\r\n\r\nFOO\r\nauth EXTERNAL 30\r\n AUTH EXTERNAL 30\r\n", "EEEEE"),
 	ROW("EXTENSION_COM_MYDOMAIN_DO_STUFF\r\nAUTH EXTERNAL 30\r\n", "EK"),
 	ROW("AUTH EXTERNAL \xff\r\nAUTH\0EXTERNAL 30\r\n\0AUTH\r\n", "EEE"),
+	ROW("AUTH \xff\r\nERROR \0\r\n", "EE"),
+	ROW("AUTH EXTERNAL 30\r\nNEGOTIATE_UNIX_FD \x80\r\nNEGOTIATE_UNIX_FD \x7f\r\n", "KEA"),
 	/* too many rejections */
 	ROW("AUTH\r\nAUTH\r\nAUTH\r\nAUTH\r\nAUTH\r\nAUTH EXTERNAL 30\r\n", "RRRRRK"),
 	ROW("AUTH\r\nAUTH\r\nAUTH\r\nAUTH\r\nAUTH\r\nAUTH\r\nAUTH EXTERNAL 30\r\n", "RRRRRRX"),
