@@ -6,7 +6,7 @@ BUILD := build
 PREFIX ?= /usr/local
 MESONFLAGS ?=
 DESTDIR ?=
-DEMO := tools/core-demo/kdbus-core-demo
+DEMO := tools/demo/kdbus-demo
 
 .PHONY: all
 all: $(BUILD)/build.ninja
@@ -26,11 +26,11 @@ setup: ## install the packages that a build needs, if any are missing
 	@tools/setup/install build
 
 .PHONY: demo
-demo: ## install what a build needs, build, play a bus of three connections step by step
+demo: ## install what a build needs, build, show two programs talk over a private kdbusd
 	@tools/setup/install build
 	@[ -e $(BUILD)/build.ninja ] || $(MAKE) --no-print-directory $(BUILD)/build.ninja
-	@ninja -C $(BUILD) $(DEMO)
-	@$(BUILD)/$(DEMO)
+	@ninja -C $(BUILD) $(DEMO) daemon/kdbusd
+	@KDBUSD=$(BUILD)/daemon/kdbusd $(BUILD)/$(DEMO)
 
 .PHONY: check
 check: ## install what the tests need, run all tests
