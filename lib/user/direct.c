@@ -106,10 +106,10 @@ static void settle_closing(struct user *u, struct peer *p)
 {
 	int r = lane_closing_wait(&p->channel, user_now() + CLOSING_WAIT_NS);
 
-	if (r == LANE_E_CLOSING || r == -EPROTO) {
-		p->state = PEER_ENDING;
-		closing_resend(u, p);
-	}
+	if (r == -ETIMEDOUT)
+		p->stuck = true;
+	else if (r != 0)
+		peer_closed(u, p);
 }
 
 static int write_direct(struct user *u, struct outgoing *out, struct peer *p, u64 name_id)

@@ -324,6 +324,39 @@ void peer_gone(struct user *u, const struct ctl_gone *gone)
 	retire(u, p);
 }
 
+/* It reads no more, but is alive: what it did not take is relayed, and we are done writing. */
+void peer_closed(struct user *u, struct peer *p)
+{
+	if (p == &u->daemon)
+		return;
+	p->stuck = false;
+	if (p->state == PEER_DIRECT)
+		p->state = PEER_ENDING;
+	closing_resend(u, p);
+	end_writing(u, p);
+	if (lane_over(&p->channel))
+		drop_channel(u, p);
+}
+
+/*
+ * A peer that did not finish closing in time: the message in its lane may be taken or come back,
+ * so nothing newer may pass it on any way (doc/lanes.md, the bound).
+ */
+int peer_unstick(struct user *u, struct peer *p)
+{
+	int r;
+
+	if (!p->stuck)
+		return 0;
+	r = lane_closing_wait(&p->channel, user_now());
+	if (r == -ETIMEDOUT)
+		return -ENOBUFS;
+	p->stuck = false;
+	if (r != 0)
+		peer_closed(u, p);
+	return 0;
+}
+
 /* Nothing comes from this lane any more: the end was agreed on, or the peer hung up or broke it. */
 void peer_over(struct user *u, struct peer *p)
 {

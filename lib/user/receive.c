@@ -488,6 +488,10 @@ static int take_event(struct user *u, struct lane_event *ev)
 	struct peer *p = ev->src->user;
 	int r;
 
+	if (ev->type == LANE_EV_CLOSED) {
+		peer_closed(u, p);
+		return 0;
+	}
 	if (ev->type != LANE_EV_RECORD) {
 		peer_over(u, p);
 		return 0;

@@ -210,6 +210,15 @@ static int check_reply(struct user *u, const struct outgoing *out)
 	return 0;
 }
 
+static int check_stuck(struct user *u, const struct outgoing *out)
+{
+	const struct core_msg *m = &out->wire.m;
+	const struct resolved *known = m->dst_name ? resolve_find(u, m->dst_name) : NULL;
+	struct peer *p = peer_find(u, known ? known->id : m->msg->dst_id);
+
+	return p ? peer_unstick(u, p) : 0;
+}
+
 static int dispatch(struct user *u, struct outgoing *out, struct core_reply **ret_slot)
 {
 	struct peer *p;
@@ -219,6 +228,8 @@ static int dispatch(struct user *u, struct outgoing *out, struct core_reply **re
 	user_lock(u);
 	user_enter_send(u);
 	r = u->dead ? -ECONNRESET : check_reply(u, out);
+	if (r == 0)
+		r = check_stuck(u, out);
 	p = r < 0 ? NULL : find_direct(u, out, &name_id);
 	if (p)
 		r = direct_send(u, out, p, name_id, ret_slot);

@@ -72,6 +72,7 @@ struct peer {
 	struct lane_channel channel;
 	struct lane_source source;
 	bool looked;
+	bool stuck; /* still closing when a SEND gave up waiting for that */
 	u64 intro;
 	u64 conn_flags;
 	void *meta;
@@ -293,6 +294,8 @@ void peer_moved(struct user *u, const struct ctl_moved *moved);
 void peer_not_introduced(struct user *u, const struct ctl_no_intro *said);
 int peer_new_meta(struct user *u, const struct ctl_peer *update, size_t size);
 void peer_over(struct user *u, struct peer *p);
+void peer_closed(struct user *u, struct peer *p);
+int peer_unstick(struct user *u, struct peer *p);
 void peer_ask(struct user *u, struct peer *p);
 bool peer_is_gone(struct user *u, u64 id);
 bool peer_refuses_fds(struct user *u, u64 id);
