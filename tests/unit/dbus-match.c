@@ -199,6 +199,22 @@ static void assert_format(const char *rule, const char *expect)
 	}
 }
 
+/* A buffer that is short of just the NUL is not written past. */
+static void test_canonical_form_in_a_buffer_of_its_length(void **state)
+{
+	struct dbusp_match_buf m;
+	char buf[9] = "xxxxxxxx";
+
+	parse("arg0=a", &m);
+	assert_int_equal(dbusp_match_format(&m.match, buf, 8), 8);
+	assert_memory_equal(buf, "arg0='a\0\0", 9);
+	buf[8] = 'x';
+	assert_int_equal(dbusp_match_format(&m.match, buf, 8), 8);
+	assert_int_equal(buf[8], 'x');
+	assert_int_equal(dbusp_match_format(&m.match, buf, 9), 8);
+	assert_string_equal(buf, "arg0='a'");
+}
+
 static void test_canonical_form(void **state)
 {
 	assert_format("", "");
@@ -531,6 +547,7 @@ int main(void)
 		cmocka_unit_test(test_conditions_can_be_read_back),
 		cmocka_unit_test(test_rules_are_small),
 		cmocka_unit_test(test_equality_is_about_meaning),
+		cmocka_unit_test(test_canonical_form_in_a_buffer_of_its_length),
 		cmocka_unit_test(test_canonical_form),
 		cmocka_unit_test(test_canonical_form_parses_to_the_same_rule),
 		cmocka_unit_test(test_each_header_key),
