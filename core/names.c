@@ -70,10 +70,9 @@ struct core_name_record *core_name_holder_find(const struct core_name_holder *ho
 /* NULL only while the name has no owner, which no caller from outside gets to see. */
 static struct core_name_record *find_owner(const struct core_name *name)
 {
-	struct core_name_record *head =
-		list_first_entry_or_null(&name->queue, struct core_name_record, queue_entry);
-
-	return head ? head : name->activator;
+	if (list_empty(&name->queue))
+		return name->activator;
+	return list_first_entry(&name->queue, struct core_name_record, queue_entry);
 }
 
 struct core_name_record *core_name_owner(const struct core_name *name)
@@ -340,10 +339,12 @@ static int acquire_claimed(struct core_name *entry, struct core_name_holder *hol
 
 static bool is_activator(const struct core_name_holder *holder)
 {
-	struct core_name_record *first = list_first_entry_or_null(
-		&holder->records, struct core_name_record, holder_entry);
+	struct core_name_record *first;
 
-	return first && (first->flags & KDBUS_NAME_ACTIVATOR);
+	if (list_empty(&holder->records))
+		return false;
+	first = list_first_entry(&holder->records, struct core_name_record, holder_entry);
+	return first->flags & KDBUS_NAME_ACTIVATOR;
 }
 
 int core_names_acquire(struct core_names *names, struct core_name_holder *holder, const char *name,

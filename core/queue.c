@@ -55,7 +55,9 @@ void core_queue_remove(struct core_queue *queue, struct core_queue_entry *entry)
 
 struct core_queue_entry *core_queue_first(const struct core_queue *queue)
 {
-	return list_first_entry_or_null(&queue->fifo, struct core_queue_entry, fifo);
+	if (list_empty(&queue->fifo))
+		return NULL;
+	return list_first_entry(&queue->fifo, struct core_queue_entry, fifo);
 }
 
 struct core_queue_entry *core_queue_next(const struct core_queue *queue,

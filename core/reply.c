@@ -353,7 +353,9 @@ enum core_reply_event core_reply_expire(struct core_reply *slot, void **ret_answ
 
 struct core_reply *core_requester_first(const struct core_requester *r)
 {
-	return list_first_entry_or_null(&r->all, struct core_reply, all);
+	if (list_empty(&r->all))
+		return NULL;
+	return list_first_entry(&r->all, struct core_reply, all);
 }
 
 void core_reply_orphan(struct core_reply *slot, void **ret_answer)
@@ -367,7 +369,9 @@ void core_reply_orphan(struct core_reply *slot, void **ret_answer)
 
 struct core_reply *core_replier_first(const struct core_replier *p)
 {
-	return list_first_entry_or_null(&p->owed, struct core_reply, owed);
+	if (list_empty(&p->owed))
+		return NULL;
+	return list_first_entry(&p->owed, struct core_reply, owed);
 }
 
 unsigned int core_reply_retarget(struct core_replier *from, struct core_replier *to, u64 name_id)

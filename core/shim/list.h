@@ -95,8 +95,12 @@ static inline void list_splice_tail_init(struct list_head *list, struct list_hea
 #define list_entry(ptr, type, member) container_of(ptr, type, member)
 #define list_first_entry(head, type, member) list_entry((head)->next, type, member)
 #define list_last_entry(head, type, member) list_entry((head)->prev, type, member)
+/* As in the kernel, @head must not be const. */
 #define list_first_entry_or_null(head, type, member)                                               \
-	(list_empty(head) ? NULL : list_first_entry(head, type, member))
+	({                                                                                         \
+		struct list_head *list_head_ = (head);                                             \
+		list_empty(list_head_) ? NULL : list_first_entry(list_head_, type, member);        \
+	})
 #define list_next_entry(pos, member) list_entry((pos)->member.next, __typeof__(*(pos)), member)
 
 #define list_for_each_entry(pos, head, member)                                                     \
