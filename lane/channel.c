@@ -275,7 +275,7 @@ static int received(struct lane_channel *ch, const void *data, size_t size, int 
 int lane_channel_recv(struct lane_channel *ch)
 {
 	int fds[LANE_SOCK_FDS_MAX];
-	struct lane_sock small;
+	struct lane_sock small = { .type = 0 };
 	bool own = ch->message, short_of = false;
 	void *buf = own ? ch->message_buf : &small;
 	unsigned int n_fds = 0, i;

@@ -328,7 +328,8 @@ void lane_space_done(struct lane_channel *ch);
 int lane_snapshot(struct lane_channel *ch, uint32_t *ret_limit);
 
 /**
- * lane_news() - cheap check for spinning: has the peer published since the last snapshot?
+ * lane_news() - cheap check for spinning: has the peer published (or the daemon committed) anything
+ * since the last snapshot?
  */
 bool lane_news(const struct lane_channel *ch);
 
@@ -397,7 +398,11 @@ void lane_copy_body(struct lane_channel *ch, uint32_t pos, const struct lane_env
 /**
  * lane_pluck() - take the scanned record at @pos out of order
  *
- * At the front this is lane_take(); else the record is marked and skipped later.
+ * At the front this is lane_take(); else the record is marked and skipped later. Its room is free
+ * only when all before it is taken: a program that makes one synchronous call after the other
+ * without receiving must in the end take what it passes over into a queue of its own, or the ring
+ * fills with plucked replies.
+ *
  * Return: 0; -ENOBUFS: LANE_PLUCK_MAX are out already (read in order first).
  */
 int lane_pluck(struct lane_channel *ch, uint32_t pos, const struct lane_env *env, void *body);

@@ -21,7 +21,8 @@
  *     seals, then file system, then size, before it maps. The daemon's page likewise.
  *  3. Cursors are 32-bit and free-running; none goes back or is reset. A peer's cursor counts only
  *     within [what I last saw, what I published] and published minus consumed, less what was
- *     skipped, never exceeds the ring. Anything else breaks the format: the channel is lost, and only that.
+ *     skipped, never exceeds the ring. Anything else breaks the format: the channel is lost, and
+ *     only that.
  *  4. A record is copied out, its fields are read once from the copy, the consumer cursor is
  *     stored, and only then does the application see it (at most once).
  *  5. Who the sender is and what it may send comes from the introduction, never from a record.
@@ -77,8 +78,8 @@
  *  published   writer    end of the last record A wrote
  *  bell        writer    counts up when records begin to count (after the daemon's commit), and
  *                        once more before a wake; the word B's futex sleeps on for records
- *  skip        writer    at this cursor, if it is no multiple of the ring, the reader goes on at the
- *                        next multiple; stored before published
+ *  skip        writer    at this cursor, if it is no multiple of the ring, the reader goes on at
+ *                        the next multiple; stored before published
  *  consumed    reader    how far A has read B's lane; the word B's futex sleeps on for space
  *  state       reader    LANE_POLLING, LANE_FUTEX or LANE_ARMED (low bits), and the number n
  *  reading     reader    LANE_OPEN, LANE_CLOSING or LANE_CLOSED (low bits), and a change count
@@ -128,7 +129,8 @@
  * ring. A writer that finds its ring empty (the reader's cursor is the published one) may go back
  * to the start by `skip` instead of writing on: what is skipped takes no room, so a quiet lane
  * stays within its first page and yet has all of its ring for a burst. A writer that comes to put
- * something at the cursor that skip still names, 4 GiB later, stores 0 there first. Limits: size at most a
+ * something at the cursor that skip still names, 4 GiB later, stores 0 there first.
+ * Limits: size at most a
  * quarter of the ring (pads excepted); records without LANE_F_REPLY leave a quarter of the ring
  * free, which is kept for replies; everything leaves LANE_ALIGN bytes free, kept for the END
  * record, which is one envelope, comes once and is the last.

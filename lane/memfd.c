@@ -127,7 +127,7 @@ static int map_read(int fd, int how, size_t length, off_t offset, const void **r
 
 int lane_memfd_map_shared(int fd, size_t min, size_t max, const void **ret_map, size_t *ret_size)
 {
-	uint64_t size;
+	uint64_t size = 0;
 	int r;
 
 	r = check(fd, OWNER_SEALS, 1, &size);
@@ -146,8 +146,8 @@ int lane_memfd_map_shared(int fd, size_t min, size_t max, const void **ret_map, 
 int lane_memfd_map_payload(int fd, uint64_t start, uint64_t size, const void **ret_base,
 			   size_t *ret_length, const void **ret_data)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), file_size, skip;
-	const void *base;
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), file_size = 0, skip;
+	const void *base = NULL;
 	int r;
 
 	if (!size)

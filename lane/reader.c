@@ -40,7 +40,12 @@ int lane_snapshot(struct lane_channel *ch, uint32_t *ret_limit)
 
 bool lane_news(const struct lane_channel *ch)
 {
-	return ch->peer && word_load(&ch->peer->published) != ch->seen;
+	if (!ch->peer)
+		return false;
+	if (word_load(&ch->peer->published) != ch->seen)
+		return true;
+	/* Of the daemon's lane something may have been seen that did not count yet. */
+	return ch->page && ch->read != ch->seen && lane_page_committed(ch->page) != ch->committed;
 }
 
 static bool bare(const struct lane_env *env)
@@ -336,7 +341,7 @@ int lane_take_fds(struct lane_channel *ch, const struct lane_env *env, int *fds)
 
 void lane_drop_fds(struct lane_channel *ch, const struct lane_env *env)
 {
-	int fds[LANE_SOCK_FDS_MAX], n = env->fds + env->memfds, i;
+	int fds[LANE_SOCK_FDS_MAX] = { 0 }, n = env->fds + env->memfds, i;
 
 	if (!n || lane_take_fds(ch, env, fds) < 0)
 		return;

@@ -223,10 +223,10 @@ void lane_hook_copy(const void *from, size_t size)
 	for (i = 0; i < 2; i++) {
 		const char *head = (const char *)f.fronts[i].ch.peer;
 
-		if (c >= head + LANE_HEAD_SIZE && c + size <= head + LANE_HEAD_SIZE + RING)
-			return;
 		/* The one word of the head that is copied: the size of the ring, when attaching. */
 		if (!head && size == sizeof(uint32_t))
+			return;
+		if (head && c >= head + LANE_HEAD_SIZE && c + size <= head + LANE_HEAD_SIZE + RING)
 			return;
 	}
 	abort();

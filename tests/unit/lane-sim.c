@@ -228,6 +228,8 @@ static int op_sleep(const struct lane_ops *ops, const struct lane_word *words, u
 	struct task *t = self();
 	unsigned int i;
 
+	if (!t)
+		return -ETIMEDOUT;
 	flush(t);
 	for (i = 0; i < n; i++)
 		if (lane_hook_load(words[i].addr) != words[i].seen)
