@@ -19,6 +19,7 @@
  * @command: any command; @arg is checked by the engine (ABI 3.2)
  * @fd: the pollable descriptor, or -EBADFD while not connected
  * @pool: the receive pool, or NULL
+ * @wait: as libkdbus_wait()
  * @payload: as libkdbus_payload()
  * @identity: as libkdbus_identity()
  * @close: end it; @forked: in a forked child, where the handle's work is not ours: release what
@@ -30,6 +31,7 @@ struct engine {
 	int (*command)(struct libkdbus *h, unsigned int cmd, void *arg);
 	int (*fd)(struct libkdbus *h);
 	const void *(*pool)(struct libkdbus *h, size_t *ret_size);
+	int (*wait)(struct libkdbus *h, uint64_t deadline_ns, int cancel_fd);
 	int (*payload)(struct libkdbus *h, const struct kdbus_msg *msg,
 		       const struct kdbus_item *item, const void **ret_address, size_t *ret_size);
 	const struct libkdbus_identity *(*identity)(struct libkdbus *h);

@@ -99,6 +99,13 @@ int libkdbus_fd(struct libkdbus *h)
 	return *h->process ? h->engine->fd(h) : -ECHILD;
 }
 
+int libkdbus_wait(struct libkdbus *h, uint64_t deadline_ns, int cancel_fd)
+{
+	if (!h)
+		return -EINVAL;
+	return *h->process ? h->engine->wait(h, deadline_ns, cancel_fd) : -ECHILD;
+}
+
 const void *libkdbus_pool(struct libkdbus *h, size_t *ret_size)
 {
 	return h && *h->process ? h->engine->pool(h, ret_size) : NULL;

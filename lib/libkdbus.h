@@ -283,7 +283,13 @@ int libkdbus_done(struct libkdbus *h, const void *in_pool);
  * @deadline_ns: CLOCK_MONOTONIC nanoseconds, UINT64_MAX for no deadline
  * @cancel_fd: a descriptor that ends the wait when it becomes readable, or -1
  *
- * Return: 0, -ETIMEDOUT, -ECANCELED, -EINTR, -ECONNRESET.
+ * Faster than poll(2) on libkdbus_fd(): it may spin for as long as that has been paying off, and
+ * sleeps on a futex first. After it has returned 0, issue RECV before you poll the descriptor. A
+ * loop that waits first and then receives is the cheapest there is: RECV that finds nothing has to
+ * prepare for a poll.
+ *
+ * Return: 0, -ETIMEDOUT, -ECANCELED, -EINTR, -ECONNRESET, or -EBADFD while the handle is not
+ *	connected.
  */
 int libkdbus_wait(struct libkdbus *h, uint64_t deadline_ns, int cancel_fd);
 

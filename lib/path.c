@@ -182,11 +182,10 @@ const char *libkdbus_open_error(const char *path, int error, char *buf, size_t s
 {
 	switch (error) {
 	case -ENOENT:
-		snprintf(
-			buf, size,
-			"no bus at %s: start kdbusd, or set KDBUS_DOMAIN to the directory "
+		snprintf(buf, size,
+			 "no bus at %s: start kdbusd, or set KDBUS_DOMAIN to the directory "
 			 "of a running one",
-			path);
+			 path);
 		break;
 	case -ECONNREFUSED:
 		snprintf(buf, size, "nobody serves %s any more: kdbusd has ended; start it again",

@@ -2,10 +2,8 @@
 /* The usual sequences in one call, written with the commands alone. */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "libkdbus.h"
 
@@ -148,38 +146,6 @@ int libkdbus_call(struct libkdbus *h, struct kdbus_msg *msg, int cancel_fd,
 	}
 	libkdbus_build_clear(&b);
 	return r;
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
-}
-
-int libkdbus_wait(struct libkdbus *h, uint64_t deadline_ns, int cancel_fd)
-{
-	struct pollfd p[2] = { { .fd = libkdbus_fd(h), .events = POLLIN },
-			       { .fd = cancel_fd, .events = POLLIN } };
-	struct timespec left;
-	uint64_t now, rest;
-	int r;
-
-	if (p[0].fd < 0)
-		return p[0].fd;
-	now = now_ns();
-	rest = deadline_ns > now ? deadline_ns - now : 0;
-	left.tv_sec = (time_t)(rest / 1000000000ULL);
-	left.tv_nsec = (long)(rest % 1000000000ULL);
-	r = ppoll(p, 2, deadline_ns == UINT64_MAX ? NULL : &left, NULL);
-	if (r < 0)
-		return -errno;
-	if (r == 0)
-		return -ETIMEDOUT;
-	if (p[0].revents & POLLIN)
-		return 0;
-	return p[0].revents ? -ECONNRESET : -ECANCELED;
 }
 
 int libkdbus_memfd_seal(int fd)

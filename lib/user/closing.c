@@ -130,9 +130,7 @@ static int start_closing(struct user *u)
 	int r;
 
 	each_direct(u, lane_closing_start);
-	do {
-		r = user_pump(u, LANE_LOOK_POLL);
-	} while (r == 0);
+	r = user_pump(u, LANE_LOOK_POLL);
 	if (!u->queue.n && r == -EAGAIN)
 		return 0;
 	each_direct(u, lane_closing_cancel);

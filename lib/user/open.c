@@ -93,6 +93,7 @@ static void init(struct user *u, const char *path)
 	core_replier_init(&u->daemon.replier);
 	core_requester_init(&u->requester, &u->deadlines);
 	INIT_LIST_HEAD(&u->waiters);
+	INIT_LIST_HEAD(&u->looked);
 	for (i = 0; i < ARRAY_SIZE(u->spare); i++)
 		u->spare[i].eventfd = -1;
 }
@@ -296,6 +297,7 @@ const struct engine engine_user = {
 	.command = user_command,
 	.fd = user_fd,
 	.pool = user_pool,
+	.wait = user_wait,
 	.payload = user_payload,
 	.identity = user_identity,
 	.close = user_close,

@@ -57,9 +57,12 @@ struct peer *peer_get(struct user *u, u64 id)
 
 static void leave_look(struct user *u, struct peer *p)
 {
-	if (p->looked)
-		lane_look_remove(&u->look, &p->source);
+	if (!p->looked)
+		return;
+	lane_look_remove(&u->look, &p->source);
 	p->looked = false;
+	list_del(&p->looked_entry);
+	u->n_looked--;
 }
 
 static bool has_channel(const struct peer *p)
@@ -135,6 +138,10 @@ static int join_look(struct user *u, struct peer *p)
 	p->source = (struct lane_source){ .id = p->id, .ch = &p->channel, .user = p };
 	r = lane_look_add(&u->look, &p->source);
 	p->looked = r == 0;
+	if (r == 0) {
+		list_add(&p->looked_entry, &u->looked);
+		u->n_looked++;
+	}
 	return r;
 }
 

@@ -507,17 +507,13 @@ static int take_event(struct user *u, struct lane_event *ev)
 	return 0;
 }
 
-/*
- * Take up everything there is, or with LANE_LOOK_ARM until there is a message to be received.
- * Returns 0 or -EAGAIN (nothing left), or -EXFULL, -ENOMEM.
- */
-int user_pump(struct user *u, int mode)
+static int pump(struct user *u, int mode, bool one)
 {
 	struct lane_event ev;
 	int r;
 
 	while (!u->dead) {
-		if (mode == LANE_LOOK_ARM && u->queue.n)
+		if (one && u->queue.n)
 			return 0;
 		r = lane_look_next(&u->look, mode, &ev);
 		if (r == 0)
@@ -526,6 +522,18 @@ int user_pump(struct user *u, int mode)
 			return r;
 	}
 	return -ECONNRESET;
+}
+
+/* Take up everything there is: -EAGAIN: nothing is left; or -EXFULL, -ENOMEM. */
+int user_pump(struct user *u, int mode)
+{
+	return pump(u, mode, false);
+}
+
+/* The same until there is a message to be received: then 0. */
+int user_pump_one(struct user *u, int mode)
+{
+	return pump(u, mode, true);
 }
 
 /* A notification the library owes the application: the bus itself would say the same (ABI 12). */
@@ -571,7 +579,7 @@ void user_update_events(struct user *u)
 {
 	bool want = u->queue.n || u->lost || u->waiting || u->dead;
 
-	if (!u->connected)
+	if (!u->connected || u->quiet)
 		return;
 	arm_timer(u);
 	if (want == u->own_event_set)

@@ -23,14 +23,10 @@ static struct message *select_message(struct user *u, const struct kdbus_cmd_rec
  */
 static void look(struct user *u, const struct core_args *args)
 {
-	int r;
-
 	if (args->flags & KDBUS_RECV_USE_PRIORITY) {
-		do {
-			r = user_pump(u, LANE_LOOK_POLL);
-		} while (r == 0);
+		user_pump(u, LANE_LOOK_POLL);
 	} else if (!u->queue.n) {
-		user_pump(u, LANE_LOOK_ARM);
+		user_pump_one(u, LANE_LOOK_ARM);
 	}
 	user_expire(u);
 }
@@ -68,7 +64,9 @@ static int receive(struct user *u, struct kdbus_cmd_recv *cmd, const struct core
 	struct message *m;
 	struct kdbus_msg_info info = { .offset = u->pool.size };
 
+	u->quiet++;
 	look(u, args);
+	u->quiet--;
 	if (u->dead && !u->queue.n)
 		return -ECONNRESET;
 	m = select_message(u, cmd, args);
@@ -97,7 +95,7 @@ static int receive_remote(struct user *u, struct kdbus_cmd_recv *cmd)
 	said = a.arg;
 	user_lock(u);
 	/* Take up that nothing waits any more, or the descriptor would go on saying so. */
-	user_pump(u, LANE_LOOK_ARM);
+	user_pump_one(u, LANE_LOOK_ARM);
 	if ((r == 0 || r == -EAGAIN) && a.arg_size >= sizeof(*said)) {
 		cmd->dropped_msgs = said->dropped_msgs;
 		cmd->return_flags = said->return_flags;

@@ -162,6 +162,116 @@ int user_sleep(struct user *u, struct peer *p, user_ready_fn ready, void *arg, u
 	return r;
 }
 
+/* ---- libkdbus_wait() ---- */
+
+/* With more lanes than this, sleeping on all their words costs more than it saves. */
+#define WAIT_LANES_MAX 8
+
+struct lanes {
+	struct user *u;
+	struct lane_channel *chs[WAIT_LANES_MAX + 1];
+	unsigned int n;
+};
+
+static int lanes_ready(void *arg)
+{
+	const struct lanes *l = arg;
+	unsigned int i;
+
+	if (atomic_load_explicit(&l->u->contenders, memory_order_relaxed))
+		return WATCH_GIVE_WAY;
+	for (i = 0; i < l->n; i++)
+		if (lane_news(l->chs[i]))
+			return WATCH_READY;
+	return 0;
+}
+
+/* Spin and sleep on the words of all lanes, if they are few. 0: nothing came that way. */
+static int wait_on_lanes(struct user *u, u64 deadline)
+{
+	struct lanes l = { .u = u, .chs = { &u->daemon.channel }, .n = 1 };
+	struct peer *p;
+	int r;
+
+	if (u->n_looked > WAIT_LANES_MAX)
+		return 0;
+	list_for_each_entry(p, &u->looked, looked_entry)
+		l.chs[l.n++] = &p->channel;
+	atomic_store(&u->sleeping_on, &u->daemon.channel.peer->bell);
+	r = lane_wait(&u->spin, &lane_linux_ops, l.chs, l.n, lanes_ready, &l, deadline);
+	atomic_store(&u->sleeping_on, NULL);
+	touch(u, &u->daemon);
+	list_for_each_entry(p, &u->looked, looked_entry)
+		touch(u, p);
+	return r;
+}
+
+static int poll_all(struct user *u, u64 deadline, int cancel_fd)
+{
+	struct timespec ts;
+	struct waiter w;
+	struct pollfd p[3] = { { .fd = u->epoll, .events = POLLIN },
+			       { .fd = cancel_fd, .events = POLLIN } };
+	int r;
+
+	user_waiter_init(u, &w);
+	p[2] = (struct pollfd){ .fd = w.eventfd, .events = POLLIN };
+	user_unlock(u);
+	r = ppoll(p, 3, left_until(deadline, &ts), NULL) < 0 ? -errno : 0;
+	user_lock(u);
+	user_waiter_done(u, &w);
+	if (r == 0 && !p[0].revents && p[1].revents)
+		r = -ECANCELED;
+	return r;
+}
+
+static bool has_work(const struct user *u)
+{
+	return u->queue.n || u->lost || u->waiting;
+}
+
+static int wait_once(struct user *u, u64 deadline, int cancel_fd)
+{
+	int r = wait_on_lanes(u, deadline);
+
+	if (r == WATCH_GIVE_WAY)
+		give_way(u);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	user_pump_one(u, LANE_LOOK_ARM);
+	return has_work(u) || u->dead ? 0 : poll_all(u, deadline, cancel_fd);
+}
+
+int user_wait(struct libkdbus *h, uint64_t deadline_ns, int cancel_fd)
+{
+	struct user *u = to_user(h);
+	u64 deadline, timer;
+	int r = 0;
+
+	user_lock(u);
+	if (!u->connected)
+		r = -EBADFD;
+	u->quiet++;
+	while (r == 0) {
+		user_pump_one(u, LANE_LOOK_POLL);
+		timer = core_deadlines_next(&u->deadlines);
+		if (has_work(u) || user_now() >= timer)
+			break;
+		if (u->dead)
+			r = -ECONNRESET;
+		else if (user_now() >= deadline_ns)
+			r = -ETIMEDOUT;
+		deadline = min_t(u64, deadline_ns, timer);
+		if (r == 0)
+			r = wait_once(u, deadline, cancel_fd);
+	}
+	u->quiet--;
+	if (r < 0)
+		user_update_events(u);
+	user_unlock(u);
+	return r;
+}
+
 static int poll_space(struct user *u, struct peer *p, u64 deadline)
 {
 	struct waiter w;

@@ -72,6 +72,7 @@ struct peer {
 	struct lane_channel channel;
 	struct lane_source source;
 	bool looked;
+	struct list_head looked_entry; /* in user.looked while @looked */
 	bool stuck; /* still closing when a SEND gave up waiting for that */
 	u64 intro;
 	u64 conn_flags;
@@ -196,6 +197,7 @@ struct user {
 	int look_event;
 	int own_event;
 	bool own_event_set;
+	unsigned int quiet; /* the events are brought up to date later */
 	int timer;
 	u64 timer_at;
 	struct lane_spin spin;
@@ -216,6 +218,8 @@ struct user {
 	u64 waiting; /* an activator's messages in the daemon */
 
 	struct rb_root peers;
+	struct list_head looked;
+	unsigned int n_looked;
 	struct rb_root names;
 	unsigned int n_names;
 	struct rb_root owed;
@@ -263,6 +267,7 @@ int user_byebye(struct user *u, void *copy, size_t size, void *arg);
 
 /* Receiving (receive.c): from lanes into the queue. Need the lock. */
 int user_pump(struct user *u, int mode);
+int user_pump_one(struct user *u, int mode);
 int user_take_record(struct user *u, struct peer *p, const struct lane_env *env, u64 stamp,
 		     int (*take)(struct user *u, struct peer *p, void *body, void *arg), void *arg);
 void user_notify_reply(struct user *u, u64 type, u64 cookie);
@@ -364,6 +369,7 @@ int call_wait(struct user *u, struct outgoing *out, struct core_reply *slot,
 typedef bool (*user_ready_fn)(struct user *u, void *arg);
 int user_sleep(struct user *u, struct peer *also, user_ready_fn ready, void *arg, u64 deadline,
 	       int cancel_fd);
+int user_wait(struct libkdbus *h, uint64_t deadline_ns, int cancel_fd);
 int user_await_space(struct user *u, struct peer *p, const struct lane_put *put, u64 deadline);
 void user_take_verdict(struct user *u, const struct ctl_verdict *said);
 int user_pick(struct user *u, struct peer *p, const struct lane_env *env, u32 pos);

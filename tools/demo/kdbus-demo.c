@@ -116,10 +116,11 @@ static const struct kdbus_msg *await(struct libkdbus *h)
 	const struct kdbus_msg *msg;
 	int r;
 
-	while ((r = libkdbus_receive(h, &msg)) == -EAGAIN) {
+	do {
 		r = libkdbus_wait(h, now_ns() + WAIT_NS, -1);
 		must(r == -EINTR ? 0 : r, "waiting for a message");
-	}
+		r = libkdbus_receive(h, &msg);
+	} while (r == -EAGAIN);
 	must(r, "RECV");
 	return msg;
 }
