@@ -9,6 +9,7 @@ struct wait {
 	struct core_reply *slot;
 	u64 cookie;
 	int error; /* a reply that could not be taken */
+	bool passed; /* the reply was picked from behind something else */
 };
 
 static struct peer *peer_of(const struct core_reply *slot)
@@ -29,6 +30,7 @@ static void scan(struct user *u, struct peer *p, struct wait *w, bool *ret_look)
 	while (lane_scan(ch, limit, &pos, &env) == 0) {
 		if (env.type == LANE_REC_MSG && env.flags & LANE_F_REPLY &&
 		    env.subject == w->cookie) {
+			w->passed |= pos != ch->read;
 			r = user_pick(u, p, &env, pos);
 			*ret_look |= r == -ENOBUFS;
 			w->error = r < 0 && r != -ENOBUFS ? r : 0;
@@ -114,6 +116,9 @@ int call_wait(struct user *u, struct outgoing *out, struct core_reply *slot,
 		user_update_events(u);
 		return r;
 	}
+	/* What was passed over keeps the room of the reply in the lane: into the pool with it. */
+	if (w.passed)
+		user_pump(u, LANE_LOOK_POLL);
 	if (core_reply_settled(slot))
 		return collect(u, slot, ret);
 	core_reply_close(slot, &answer);

@@ -106,6 +106,8 @@ static void settle_closing(struct user *u, struct peer *p)
 {
 	int r = lane_closing_wait(&p->channel, user_now() + CLOSING_WAIT_NS);
 
+	if (p->looked)
+		lane_look_touch(&u->look, &p->source);
 	if (r == -ETIMEDOUT)
 		p->stuck = true;
 	else if (r != 0)

@@ -356,6 +356,8 @@ int peer_unstick(struct user *u, struct peer *p)
 	if (!p->stuck)
 		return 0;
 	r = lane_closing_wait(&p->channel, user_now());
+	if (p->looked)
+		lane_look_touch(&u->look, &p->source);
 	if (r == -ETIMEDOUT)
 		return -ENOBUFS;
 	p->stuck = false;
