@@ -72,7 +72,7 @@ static const struct cmd_rule cmd_rules[CORE_CMD_N] = {
 		0, { { 0 } },
 	},
 	[CORE_CMD_FREE] = {
-		KDBUS_CMD_FREE, ON_CONNECTED, KINDS_RECEIVING, sizeof(struct kdbus_cmd_free),
+		KDBUS_CMD_FREE, ON_CONNECTED, KINDS_ANY, sizeof(struct kdbus_cmd_free),
 		0, { { 0 } },
 	},
 	[CORE_CMD_CONN_INFO] = {

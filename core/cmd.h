@@ -121,7 +121,8 @@ int core_cmd_check_handle(enum core_cmd cmd, enum core_handle handle, bool dead)
  * @cmd:  command for connections
  * @kind: kind of the connection
  *
- * UPDATE passes here: what it may change depends on its items (core_check_update()).
+ * A policy holder may FREE, since it may LIST: the reference let it only take (spec §17.1
+ * row 22). UPDATE passes here: what it may change depends on its items (core_check_update()).
  *
  * Return: 0, or -EOPNOTSUPP (spec §1.6).
  */

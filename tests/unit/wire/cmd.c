@@ -498,7 +498,10 @@ static void death_precedes_a_wrong_handle(void **state)
 	}
 }
 
-/* §1.6: the command matrix, a row per command, a letter per kind */
+/*
+ * §1.6: the command matrix, a row per command, a letter per kind; whoever may LIST may FREE
+ * (§17.1 row 22)
+ */
 static void commands_need_their_kind_of_connection(void **state)
 {
 	static const struct {
@@ -508,7 +511,7 @@ static void commands_need_their_kind_of_connection(void **state)
 		{ CORE_CMD_BYEBYE, "y---" },	   { CORE_CMD_NAME_ACQUIRE, "y---" },
 		{ CORE_CMD_NAME_RELEASE, "y---" }, { CORE_CMD_MATCH_ADD, "y---" },
 		{ CORE_CMD_MATCH_REMOVE, "y---" }, { CORE_CMD_SEND, "y---" },
-		{ CORE_CMD_RECV, "yy-y" },	   { CORE_CMD_FREE, "yy-y" },
+		{ CORE_CMD_RECV, "yy-y" },	   { CORE_CMD_FREE, "yyyy" },
 		{ CORE_CMD_LIST, "yyyy" },	   { CORE_CMD_CONN_INFO, "yyyy" },
 		{ CORE_CMD_UPDATE, "yyyy" },	   { CORE_CMD_BUS_CREATOR_INFO, "yyyy" },
 	};
