@@ -66,6 +66,8 @@ void core_conn_deinit(struct core_conn *conn)
 
 int core_conn_account(struct core_conn *conn, const u32 *fake_uid)
 {
+	/* not set, or not faked at all: the real one (§17.1 row 11) */
+	bool fake = conn->privileged && fake_uid && *fake_uid != U32_MAX;
 	struct core_user *user;
 	int r;
 
@@ -74,8 +76,7 @@ int core_conn_account(struct core_conn *conn, const u32 *fake_uid)
 		if (!user)
 			return -ESHUTDOWN;
 	} else {
-		r = core_users_get(&conn->bus->domain->users,
-				   conn->privileged && fake_uid ? *fake_uid : conn->uid, &user);
+		r = core_users_get(&conn->bus->domain->users, fake ? *fake_uid : conn->uid, &user);
 		if (r)
 			return r;
 	}

@@ -148,7 +148,9 @@ void core_conn_deinit(struct core_conn *conn);
 /**
  * core_conn_account() - step of HELLO: charge the connection (§1.5)
  * @conn:     new
- * @fake_uid: real uid of faked credentials, or NULL; counts for the privileged only
+ * @fake_uid: real uid of faked credentials, 0xffffffff if it is not set there; NULL
+ *            without faked credentials, whatever else is faked. Counts for the
+ *            privileged only
  *
  * Locks: domain. Return: 0; -EMFILE: the user has too many; -ESHUTDOWN: the endpoint is
  * gone; -ENOMEM.

@@ -124,6 +124,23 @@ static void s17_1_row_11_without_faked_credentials_the_opener_is_charged(void **
 	core_conn_deinit(&conn);
 }
 
+/* An id may be left unset in faked credentials; that is no user (§8.5). */
+static void s8_5_an_unset_faked_uid_moves_no_charge(void **state)
+{
+	struct fixture *f = *state;
+	const struct core_hello hello = { .pool_size = 65536, .fake = true };
+	const struct core_opener opener = { .uid = 7, .cred.euid = 7, .cap_ipc_owner = true };
+	const u32 unset = 0xffffffff;
+	struct core_conn conn;
+
+	assert_int_equal(core_conn_init(&conn, &f->host.bus.def, &hello, &opener,
+					&f->host.bus.deadlines, NULL), 0);
+	assert_int_equal(core_conn_account(&conn, &unset), 0);
+	assert_int_equal(conn.user->uid, 7);
+	core_conn_unaccount(&conn);
+	core_conn_deinit(&conn);
+}
+
 static void s15_2_endpoint_name_in_use(void **state)
 {
 	struct fixture *f = *state;
@@ -268,6 +285,7 @@ int main(void)
 		on_bus(s1_5_at_most_1024_connections_of_a_user),
 		on_bus(s1_5_a_privileged_connection_is_charged_to_the_faked_uid),
 		on_bus(s17_1_row_11_without_faked_credentials_the_opener_is_charged),
+		on_bus(s8_5_an_unset_faked_uid_moves_no_charge),
 		on_bus(s15_2_endpoint_name_in_use),
 		on_bus(s1_3_a_custom_endpoint_has_one_anonymous_user),
 		on_bus(s1_9_an_endpoint_ends_with_its_connections_in_order),
