@@ -216,6 +216,12 @@ static void test_random_rules(void **state)
 	dbus_connection_unref(bus);
 }
 
+/*
+ * "00" is root, too. The daemon takes any other uid with a leading zero for octal, so nobody but
+ * root has a row like that.
+ */
+#define ROOT_WITH_ZEROES "3030\r\n"
+
 /* The table is written for uid 0, "30" in hex; puts ours in its place. */
 static size_t translate(const struct sasl_row *row, char *out)
 {
@@ -283,6 +289,8 @@ static void test_authentication(void **state)
 	int fd;
 
 	for (i = 0; i < N_SASL_ROWS; i++) {
+		if (getuid() != 0 && strstr(sasl_rows[i].in.s, ROOT_WITH_ZEROES))
+			continue;
 		len = translate(&sasl_rows[i], in);
 		memcpy(in + len, last, sizeof(last) - 1);
 		snprintf(expect, sizeof(expect), "%s%s", sasl_rows[i].replies,
