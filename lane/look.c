@@ -241,8 +241,9 @@ static bool any_armed(const struct lane_look *look)
 }
 
 /*
- * Armed lanes: one that has something has rung its socket. If none is armed, the question is asked
- * only now and then, for hang-ups and the like.
+ * Armed lanes: one that has something has rung its socket. If some are polled and none but the
+ * daemon's is armed, the question is asked only now and then, for hang-ups and the like; if all are
+ * armed, something has woken us, which may be the daemon's end.
  */
 static void ask_epoll(struct lane_look *look)
 {
@@ -251,7 +252,7 @@ static void ask_epoll(struct lane_look *look)
 
 	for (i = 0; i < look->n_active; i++)
 		look->active[i]->readable = false;
-	if (!any_armed(look) && ++look->unasked % ASK_EVERY)
+	if (!any_armed(look) && look->n_active && ++look->unasked % ASK_EVERY)
 		return;
 	look->loud = false;
 	do {
