@@ -37,9 +37,11 @@ static void show(const struct kdbus_msg *msg)
 		if (item->type == KDBUS_ITEM_PAYLOAD_OFF)
 			printf("%llu bytes\n", (unsigned long long)item->vec.size);
 		if (item->type == KDBUS_ITEM_PAYLOAD_MEMFD)
-			printf("a memfd of %llu bytes\n", (unsigned long long)item->memfd.size);
+			printf("a memfd of %llu bytes, %s\n", (unsigned long long)item->memfd.size,
+			       close(item->memfd.fd) ? "missing" : "ours to close");
 		if (item->type == KDBUS_ITEM_FDS)
-			printf("descriptor: %s\n", item->fds[0] >= 0 ? "open" : "missing");
+			printf("a descriptor, %s\n",
+			       close(item->fds[0]) ? "missing" : "ours to close");
 	}
 }
 
