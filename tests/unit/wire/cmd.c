@@ -344,6 +344,28 @@ static void a_negotiate_item_follows_the_rules_too(void **state)
 	assert_int_equal(parse(CORE_CMD_BYEBYE), 0);
 }
 
+/* §3.4: types are zeroed, and nothing else: neither the item before nor the one behind */
+static void negotiation_leaves_other_items_alone(void **state)
+{
+	static const u64 unknown[3] = { 0x7777, 0x8888, 0x9999 };
+	const struct kdbus_item *item;
+
+	for (int n = 0; n <= 3; n++) {
+		start(CORE_CMD_UPDATE, 0);
+		wire_u64(&wire, KDBUS_ITEM_ATTACH_FLAGS_SEND, 0x1111);
+		wire_item(&wire, KDBUS_ITEM_NEGOTIATE, unknown, n * sizeof(u64));
+		wire_u64(&wire, KDBUS_ITEM_ATTACH_FLAGS_RECV, 0x2222);
+		assert_int_equal(parse(CORE_CMD_UPDATE), 0);
+		assert_int_equal(core_item_payload_size(args.list.negotiate), n * sizeof(u64));
+		item = core_item_next(args.list.negotiate);
+		assert_ptr_equal(item, core_args_get(&args, KDBUS_ITEM_ATTACH_FLAGS_RECV));
+		assert_int_equal(item->size, 24);
+		assert_int_equal(core_item_u64(item), 0x2222);
+		item = core_args_get(&args, KDBUS_ITEM_ATTACH_FLAGS_SEND);
+		assert_int_equal(core_item_u64(item), 0x1111);
+	}
+}
+
 /* §17.1 row 8: in MATCH_ADD it is answered and is no rule */
 static void a_negotiate_item_in_match_add_is_not_a_rule(void **state)
 {
@@ -549,6 +571,7 @@ int main(void)
 		cmocka_unit_test(negotiation_still_validates_items),
 		cmocka_unit_test(negotiate_items_are_answered_in_place),
 		cmocka_unit_test(a_negotiate_item_follows_the_rules_too),
+		cmocka_unit_test(negotiation_leaves_other_items_alone),
 		cmocka_unit_test(a_negotiate_item_in_match_add_is_not_a_rule),
 		cmocka_unit_test(a_failed_parse_leaves_result_and_argument_alone),
 		cmocka_unit_test(a_broken_list_precedes_bad_payloads),
