@@ -127,21 +127,239 @@ struct libkdbus *libkdbus_close(struct libkdbus *h);
  */
 int libkdbus_command(struct libkdbus *h, unsigned int cmd, void *arg);
 
+/**
+ * libkdbus_bus_make() - make a bus and own it
+ * @h: handle
+ * @cmd: kdbus_cmd; items MAKE_NAME, BLOOM_PARAMETER, ATTACH_FLAGS_SEND
+ *
+ * On a handle of the control node. The bus lives as long as the handle.
+ * Spec 6.1; threads: rule 4.
+ *
+ * Return: 0, or
+ *	-EINVAL or -ENAMETOOLONG for a bad name, bloom parameters or mask, -EEXIST
+ *	if the name is taken, -EMFILE for the 17th bus of a user, -EBADFD if the
+ *	handle is not a fresh one of the control node;
+ *	and those of libkdbus_command().
+ */
 int libkdbus_bus_make(struct libkdbus *h, struct kdbus_cmd *cmd);
+
+/**
+ * libkdbus_endpoint_make() - make a custom endpoint and own it
+ * @h: handle
+ * @cmd: kdbus_cmd; item MAKE_NAME
+ *
+ * On a handle of the default endpoint. The endpoint lives as long as the handle.
+ * Spec 6.2; threads: rule 4.
+ *
+ * Return: 0, or
+ *	-EPERM if the opener does not own the bus, -EINVAL or -ENAMETOOLONG for a
+ *	bad name, -EEXIST if it is taken, -EBADFD if the handle is not fresh;
+ *	and those of libkdbus_command().
+ */
 int libkdbus_endpoint_make(struct libkdbus *h, struct kdbus_cmd *cmd);
+
+/**
+ * libkdbus_endpoint_update() - replace the policy of a custom endpoint
+ * @h: handle
+ * @cmd: kdbus_cmd; items NAME, POLICY_ACCESS; none: nobody may do anything
+ *
+ * On the handle that made it.
+ * Spec 6.3; threads: rule 4.
+ *
+ * Return: 0, or
+ *	-EINVAL for a malformed policy or an id without mapping, -EEXIST for the
+ *	same name twice;
+ *	and those of libkdbus_command().
+ */
 int libkdbus_endpoint_update(struct libkdbus *h, struct kdbus_cmd *cmd);
+
+/**
+ * libkdbus_hello() - connect
+ * @h: handle
+ * @cmd: kdbus_cmd_hello; items NAME, CREDS, PIDS, SECLABEL, CONN_DESCRIPTION, POLICY_ACCESS
+ *
+ * On a handle of an endpoint. The answer in the pool, at @cmd->offset, is the
+ * caller's to free. libkdbus_connect() does all of it.
+ * Spec 6.4; threads: rule 4.
+ *
+ * Return: 0, or
+ *	-EINVAL for a bad pool size, kind, name or mask, -EPERM for a special kind or
+ *	faked credentials by one who does not own the bus, -EOPNOTSUPP for a monitor
+ *	on a custom endpoint, -EMFILE for the 1025th connection of a user, -EEXIST
+ *	if the name has an activator or policy of others, -EBADFD;
+ *	and those of libkdbus_command().
+ */
 int libkdbus_hello(struct libkdbus *h, struct kdbus_cmd_hello *cmd);
+
+/**
+ * libkdbus_update() - change masks of metadata, or policy
+ * @h: handle
+ * @cmd: kdbus_cmd; items ATTACH_FLAGS_SEND, ATTACH_FLAGS_RECV, NAME, POLICY_ACCESS
+ *
+ * Spec 6.5; threads: rule 4.
+ *
+ * Return: 0, or
+ *	-EOPNOTSUPP for what this kind of connection does not have, -EINVAL for
+ *	unknown bits or malformed policy, -E2BIG for a second name, -EEXIST;
+ *	and those of libkdbus_command().
+ */
 int libkdbus_update(struct libkdbus *h, struct kdbus_cmd *cmd);
+
+/**
+ * libkdbus_byebye() - disconnect, if nothing is queued
+ * @h: handle
+ * @cmd: kdbus_cmd, no items
+ *
+ * Commands of other threads that are waiting end with -ECONNRESET.
+ * Spec 6.6; threads: rule 4.
+ *
+ * Return: 0, or
+ *	-EBUSY if there is something to receive, -EOPNOTSUPP for special kinds;
+ *	and those of libkdbus_command().
+ */
 int libkdbus_byebye(struct libkdbus *h, struct kdbus_cmd *cmd);
+
+/**
+ * libkdbus_free() - give a slice of the pool back
+ * @h: handle
+ * @cmd: kdbus_cmd_free with the offset
+ *
+ * Spec 6.7; threads: rule 4.
+ *
+ * Return: 0, or
+ *	-ENXIO if no slice of the caller starts there;
+ *	and those of libkdbus_command().
+ */
 int libkdbus_free(struct libkdbus *h, struct kdbus_cmd_free *cmd);
+
+/**
+ * libkdbus_conn_info() - tell about a connection
+ * @h: handle
+ * @cmd: kdbus_cmd_info; an id, an item NAME, or both
+ *
+ * The answer, a struct kdbus_info, lies in the pool at @cmd->offset and is the
+ * caller's to free.
+ * Spec 6.8; threads: rule 4.
+ *
+ * Return: 0, or
+ *	-EINVAL without id and name, -ENXIO for an unknown id, -ESRCH for a name
+ *	nobody or another one owns, -EXFULL if the answer does not fit the pool;
+ *	and those of libkdbus_command().
+ */
 int libkdbus_conn_info(struct libkdbus *h, struct kdbus_cmd_info *cmd);
+
+/**
+ * libkdbus_bus_creator_info() - tell about who made the bus
+ * @h: handle
+ * @cmd: kdbus_cmd_info
+ *
+ * The answer, a struct kdbus_info, lies in the pool at @cmd->offset and is the
+ * caller's to free.
+ * Spec 6.9; threads: rule 4.
+ *
+ * Return: 0, or
+ *	-EINVAL for unknown bits, -EXFULL if the answer does not fit the pool;
+ *	and those of libkdbus_command().
+ */
 int libkdbus_bus_creator_info(struct libkdbus *h, struct kdbus_cmd_info *cmd);
+
+/**
+ * libkdbus_list() - list connections and names
+ * @h: handle
+ * @cmd: kdbus_cmd_list with KDBUS_LIST_*
+ *
+ * The answer, @cmd->list_size bytes of struct kdbus_info records at @cmd->offset
+ * in the pool, is the caller's to free.
+ * Spec 6.10; threads: rule 4.
+ *
+ * Return: 0, or
+ *	-EXFULL if the answer does not fit the pool;
+ *	and those of libkdbus_command().
+ */
 int libkdbus_list(struct libkdbus *h, struct kdbus_cmd_list *cmd);
+
+/**
+ * libkdbus_send() - send a message, and wait for the reply if asked to
+ * @h: handle
+ * @cmd: kdbus_cmd_send; item CANCEL_FD. The message and all it refers to stay the caller's
+ *
+ * With KDBUS_SEND_SYNC_REPLY the reply lies in the pool at @cmd->reply.offset
+ * and is the caller's to free.
+ * Spec 6.14, 7; threads: rule 4.
+ *
+ * Return: 0 or a negative errno; libkdbus_send(3) lists them with their causes.
+ */
 int libkdbus_send(struct libkdbus *h, struct kdbus_cmd_send *cmd);
+
+/**
+ * libkdbus_recv() - take, look at or drop a message
+ * @h: handle
+ * @cmd: kdbus_cmd_recv with KDBUS_RECV_*
+ *
+ * Never blocks. The message at @cmd->msg.offset in the pool is the caller's to
+ * free, and so are the descriptors that came with it to close.
+ * Spec 6.15, 7.10; threads: rule 4.
+ *
+ * Return: 0, or
+ *	-EAGAIN if there is none, -EINVAL for DROP with USE_PRIORITY, -EOPNOTSUPP
+ *	for a policy holder;
+ *	and those of libkdbus_command().
+ */
 int libkdbus_recv(struct libkdbus *h, struct kdbus_cmd_recv *cmd);
+
+/**
+ * libkdbus_name_acquire() - ask for a well-known name
+ * @h: handle
+ * @cmd: kdbus_cmd with KDBUS_NAME_*; item NAME
+ *
+ * @cmd->return_flags says how it came out.
+ * Spec 6.11, 10.3; threads: rule 4.
+ *
+ * Return: 0, or
+ *	-EINVAL for a bad name, -EPERM if policy forbids it, -EEXIST if it is
+ *	another's and the caller does not wait, -E2BIG for the 257th name;
+ *	and those of libkdbus_command().
+ */
 int libkdbus_name_acquire(struct libkdbus *h, struct kdbus_cmd *cmd);
+
+/**
+ * libkdbus_name_release() - give up a name or the place in its queue
+ * @h: handle
+ * @cmd: kdbus_cmd; item NAME
+ *
+ * Spec 6.12, 10.4; threads: rule 4.
+ *
+ * Return: 0, or
+ *	-ESRCH if nobody has it, -EADDRINUSE if others do and the caller does not;
+ *	and those of libkdbus_command().
+ */
 int libkdbus_name_release(struct libkdbus *h, struct kdbus_cmd *cmd);
+
+/**
+ * libkdbus_match_add() - add a match entry
+ * @h: handle
+ * @cmd: kdbus_cmd_match with a cookie; one item per rule
+ *
+ * Spec 6.13, 11; threads: rule 4.
+ *
+ * Return: 0, or
+ *	-EDOM for a mask of a wrong size, -EINVAL for a bad name, -EMFILE for the
+ *	257th entry;
+ *	and those of libkdbus_command().
+ */
 int libkdbus_match_add(struct libkdbus *h, struct kdbus_cmd_match *cmd);
+
+/**
+ * libkdbus_match_remove() - remove all match entries with a cookie
+ * @h: handle
+ * @cmd: kdbus_cmd_match with the cookie
+ *
+ * Spec 6.13; threads: rule 4.
+ *
+ * Return: 0, or
+ *	-EBADSLT if there is none;
+ *	and those of libkdbus_command().
+ */
 int libkdbus_match_remove(struct libkdbus *h, struct kdbus_cmd_match *cmd);
 
 /* ---- what a connected handle has ---- */
@@ -151,8 +369,10 @@ int libkdbus_match_remove(struct libkdbus *h, struct kdbus_cmd_match *cmd);
  * @h: handle
  *
  * It is the same for the life of the handle and belongs to it: poll, epoll or
- * select it, nothing else. POLLIN exactly while RECV would return a message or
- * report lost ones; POLLHUP once the connection is dead.
+ * select it, nothing else. POLLIN while RECV would return a message, report
+ * lost ones, or say that the connection is dead; and after HELLO, a command or
+ * a SEND, until the next RECV has looked: RECV until -EAGAIN, then poll.
+ * Threads: rule 4. Spec 7.10.
  *
  * Return: the descriptor, or -EBADFD while the handle is not connected.
  */
@@ -333,9 +553,37 @@ void libkdbus_build(struct libkdbus_builder *b, size_t fixed_size, void *buffer,
 void *libkdbus_build_item(struct libkdbus_builder *b, uint64_t type, const void *payload,
 			  size_t size);
 
+/**
+ * libkdbus_build_string() - append an item that holds a string
+ * @b: builder
+ * @type: KDBUS_ITEM_*
+ * @string: copied with its NUL
+ */
 void libkdbus_build_string(struct libkdbus_builder *b, uint64_t type, const char *string);
+
+/**
+ * libkdbus_build_vec() - append payload that lies in memory
+ * @b: builder
+ * @data: where; must be there until SEND has returned. NULL: zero bytes
+ * @size: how many bytes
+ */
 void libkdbus_build_vec(struct libkdbus_builder *b, const void *data, uint64_t size);
+
+/**
+ * libkdbus_build_memfd() - append payload that is a sealed memfd
+ * @b: builder
+ * @fd: stays the caller's; must be open until SEND has returned
+ * @start: first byte
+ * @size: how many bytes
+ */
 void libkdbus_build_memfd(struct libkdbus_builder *b, int fd, uint64_t start, uint64_t size);
+
+/**
+ * libkdbus_build_fds() - append descriptors to be passed
+ * @b: builder
+ * @fds: they stay the caller's; must be open until SEND has returned
+ * @n: how many, at most 16
+ */
 void libkdbus_build_fds(struct libkdbus_builder *b, const int *fds, size_t n);
 
 /**
@@ -417,13 +665,28 @@ struct libkdbus_daemon;
  */
 int libkdbus_daemon_start(const char *program, struct libkdbus_daemon **ret);
 
-/** libkdbus_daemon_domain() - the directory of its domain */
+/**
+ * libkdbus_daemon_domain() - the directory of its domain
+ * @daemon: the daemon
+ *
+ * Return: valid as long as @daemon.
+ */
 const char *libkdbus_daemon_domain(const struct libkdbus_daemon *daemon);
 
-/** libkdbus_daemon_bus() - the endpoint node of the bus it made */
+/**
+ * libkdbus_daemon_bus() - the endpoint node of the bus it made
+ * @daemon: the daemon
+ *
+ * Return: valid as long as @daemon.
+ */
 const char *libkdbus_daemon_bus(const struct libkdbus_daemon *daemon);
 
-/** libkdbus_daemon_pid() - its process id */
+/**
+ * libkdbus_daemon_pid() - its process id
+ * @daemon: the daemon
+ *
+ * Return: the pid.
+ */
 pid_t libkdbus_daemon_pid(const struct libkdbus_daemon *daemon);
 
 /**

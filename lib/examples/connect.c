@@ -27,8 +27,7 @@ int main(void)
 	}
 	r = libkdbus_connect(path, &options, &h);
 	if (r < 0)
-		fprintf(stderr, "%s\n",
-			libkdbus_open_error(path, r, sentence, sizeof(sentence)));
+		fprintf(stderr, "%s\n", libkdbus_open_error(path, r, sentence, sizeof(sentence)));
 	free(path);
 	if (r < 0)
 		return 1;

@@ -39,6 +39,22 @@ def prototypes():
     return {name: ' '.join(text.split()) for text, name in found}
 
 
+def comment_problems():
+    """Each prototype of the public header has its own kernel-doc, parameters included."""
+    header = read('lib/libkdbus.h')
+    for name, prototype in prototypes().items():
+        found = re.search(
+            rf'/\*\*\n \* {name}\(\) - (?:(?!\*/).)*?\*/\n[^;/]*?\b{name}\(', header, re.DOTALL)
+        if not found:
+            yield f'{name}: no comment right before it'
+            continue
+        for parameter in re.findall(r'(\w+)[,)]', prototype.partition('(')[2]):
+            if f'@{parameter}:' not in found[0] and parameter != 'void':
+                yield f'{name}: @{parameter} is not described'
+        if not prototype.startswith('void ') and 'Return:' not in found[0]:
+            yield f'{name}: what it returns is not described'
+
+
 def title_problems(texts):
     for name, text in texts.items():
         title, section = name.split('.scd')[0].rsplit('.', 1)
@@ -127,6 +143,7 @@ def main():
     plan = Plan()
     plan.check('each page is named after itself', title_problems(texts))
     plan.check('each exported function has one page, with its prototype', symbol_problems(texts))
+    plan.check('each function is described in the header', comment_problems())
     plan.check('each page has the sections that belong there', section_problems(texts))
     plan.check('pages refer to pages that exist', reference_problems(texts))
     if shutil.which('scdoc'):
