@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include "bus.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <libkdbus.h>
+
+#include "child.h"
+
+static const char *const names[N_BUSES] = { "", "kdbusd", "dbus-daemon", "dbus-broker" };
+
+int bus_fail(const struct bus *b, int error, const char *what)
+{
+	if (error != -EINTR)
+		fprintf(stderr, "kdbus-bench: %s: %s: %s\n", names[b->kind], what,
+			strerror(-error));
+	return error;
+}
+
+int bus_directory(struct bus *b)
+{
+	const char *base = getenv("XDG_RUNTIME_DIR");
+
+	if (!base || access(base, W_OK) < 0)
+		base = getenv("TMPDIR");
+	snprintf(b->directory, sizeof(b->directory), "%s/kdbus-bench-XXXXXX", base ? base : "/tmp");
+	if (!mkdtemp(b->directory)) {
+		int r = -errno;
+
+		b->directory[0] = '\0';
+		return bus_fail(b, r, "cannot make a directory for it");
+	}
+	return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	return remove(path);
+}
+
+void bus_remove_directory(struct bus *b)
+{
+	if (b->directory[0])
+		nftw(b->directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	b->directory[0] = '\0';
+}
+
+/* ---- kdbusd ---- */
+
+/* Beside this program in an installation, in the neighbouring folder after a build. */
+static const char *find_kdbusd(const struct options *o, char *buf, size_t size)
+{
+	static const char *const places[] = { "kdbusd", "../daemon/kdbusd" };
+	char self[512];
+	ssize_t n;
+	size_t i;
+
+	if (o->kdbusd || getenv("KDBUSD"))
+		return o->kdbusd;
+	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	if (n <= 0)
+		return NULL;
+	self[n] = '\0';
+	*strrchr(self, '/') = '\0';
+	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		snprintf(buf, size, "%s/%s", self, places[i]);
+		if (access(buf, X_OK) == 0)
+			return buf;
+	}
+	return NULL;
+}
+
+static int start_kdbusd(struct bus *b, const struct options *o)
+{
+	struct libkdbus_daemon *d;
+	char path[600];
+	int r = libkdbus_daemon_start(find_kdbusd(o, path, sizeof(path)), &d);
+
+	if (r < 0)
+		return bus_fail(b, r, "cannot start it (try --kdbusd PATH)");
+	b->own = d;
+	b->pid = libkdbus_daemon_pid(d);
+	snprintf(b->address, sizeof(b->address), "%s", libkdbus_daemon_bus(d));
+	snprintf(b->version, sizeof(b->version), "%s", KDBUS_VERSION);
+	return 0;
+}
+
+/* ---- dbus-daemon ---- */
+
+static const char daemon_config[] =
+	"<!DOCTYPE busconfig PUBLIC \"-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN\"\n"
+	" \"http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd\">\n"
+	"<busconfig>\n"
+	"  <type>session</type>\n"
+	"  <keep_umask/>\n"
+	"  <listen>unix:path=%s/bus</listen>\n"
+	"  <auth>EXTERNAL</auth>\n"
+	"  <policy context=\"default\">\n"
+	"    <allow send_destination=\"*\" eavesdrop=\"true\"/>\n"
+	"    <allow eavesdrop=\"true\"/>\n"
+	"    <allow own=\"*\"/>\n"
+	"  </policy>\n"
+	"  <limit name=\"max_incoming_bytes\">1000000000</limit>\n"
+	"  <limit name=\"max_outgoing_bytes\">1000000000</limit>\n"
+	"  <limit name=\"max_message_size\">1000000000</limit>\n"
+	"  <limit name=\"max_completed_connections\">100000</limit>\n"
+	"  <limit name=\"max_connections_per_user\">100000</limit>\n"
+	"  <limit name=\"max_match_rules_per_connection\">50000</limit>\n"
+	"  <limit name=\"max_replies_per_connection\">50000</limit>\n"
+	"</busconfig>\n";
+
+static int write_config(const struct bus *b, char *path, size_t size)
+{
+	FILE *f;
+	int r;
+
+	snprintf(path, size, "%s/config", b->directory);
+	f = fopen(path, "we");
+	if (!f)
+		return -errno;
+	r = fprintf(f, daemon_config, b->directory) < 0 ? -EIO : 0;
+	return fclose(f) == 0 ? r : -EIO;
+}
+
+/* Start the program; it says on the pipe that it serves. */
+static int run_daemon(struct bus *b, const char *config)
+{
+	char option[160], ready[32];
+	int fds[2], r;
+	char c;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	snprintf(option, sizeof(option), "--config-file=%s", config);
+	b->pid = child_fork();
+	if (b->pid == 0) {
+		int fd = dup(fds[1]);
+
+		snprintf(ready, sizeof(ready), "--print-address=%d", fd);
+		execlp("dbus-daemon", "dbus-daemon", "--nofork", option, ready, (char *)NULL);
+		_exit(127);
+	}
+	close(fds[1]);
+	r = b->pid < 0 ? (int)b->pid : child_wait_readable(fds[0], -1);
+	if (r == 0 && read(fds[0], &c, 1) != 1)
+		r = -EPROTO;
+	close(fds[0]);
+	return r;
+}
+
+static int start_dbus_daemon(struct bus *b)
+{
+	char config[128];
+	int r = bus_directory(b);
+
+	if (r < 0)
+		return r;
+	r = write_config(b, config, sizeof(config));
+	if (r == 0)
+		r = run_daemon(b, config);
+	if (r < 0) {
+		bus_fail(b, r, "cannot start it");
+		bus_stop(b);
+		return r;
+	}
+	snprintf(b->address, sizeof(b->address), "unix:path=%s/bus", b->directory);
+	return 0;
+}
+
+/* ---- all ---- */
+
+/* The last word of the first line of PROGRAM --version; false if there is no such program. */
+static bool program_version(const char *program, char *buf, size_t size)
+{
+	char command[64], line[128] = "", *last;
+	FILE *f;
+
+	snprintf(command, sizeof(command), "%s --version 2>/dev/null", program);
+	f = popen(command, "re");
+	if (!f)
+		return false;
+	if (!fgets(line, sizeof(line), f))
+		line[0] = '\0';
+	if (pclose(f) != 0 || !line[0])
+		return false;
+	line[strcspn(line, "\n")] = '\0';
+	last = strrchr(line, ' ');
+	snprintf(buf, size, "%.60s", last ? last + 1 : line);
+	return true;
+}
+
+int bus_start(enum bus_kind kind, const struct options *o, struct bus *ret)
+{
+	*ret = (struct bus){ .kind = kind, .controller = -1 };
+	if (kind == BUS_NONE)
+		return 0;
+	if (kind == BUS_KDBUS)
+		return start_kdbusd(ret, o);
+	if (!program_version(names[kind], ret->version, sizeof(ret->version))) {
+		snprintf(ret->missing, sizeof(ret->missing),
+			 "%s is not installed; the package %s brings it", names[kind], names[kind]);
+		return 0;
+	}
+	if (kind == BUS_DBUS_DAEMON)
+		return start_dbus_daemon(ret);
+	return -ENOSYS;
+}
+
+void bus_stop(struct bus *b)
+{
+	if (b->kind == BUS_KDBUS)
+		libkdbus_daemon_stop(b->own);
+	else
+		child_terminate(b->pid);
+	if (b->controller >= 0)
+		close(b->controller);
+	bus_remove_directory(b);
+	*b = (struct bus){ .controller = -1 };
+}

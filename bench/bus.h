@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef BENCH_BUS_H
+#define BENCH_BUS_H
+
+/**
+ * DOC: private buses
+ *
+ * Each bus is started for the run, with a configuration of its own and an
+ * address nobody else knows, and stopped after it.
+ */
+
+#include "options.h"
+
+#include <sys/types.h>
+
+enum bus_kind {
+	BUS_NONE,
+	BUS_KDBUS,
+	BUS_DBUS_DAEMON,
+	BUS_DBUS_BROKER,
+	N_BUSES
+};
+
+/**
+ * struct bus - a running bus
+ * @address: endpoint node (BUS_KDBUS) or D-Bus address
+ * @pid: the process whose usage counts as the daemon's
+ * @version: as the program says
+ * @missing: instead of all that: why it cannot be had, and which package brings it
+ */
+struct bus {
+	enum bus_kind kind;
+	char address[160];
+	pid_t pid;
+	char version[64];
+	char missing[128];
+	char directory[96];
+	int controller;
+	void *own;
+};
+
+/**
+ * bus_start() - start a bus of @kind
+ *
+ * Return: 0, with @ret->missing set if the program is not installed; or a
+ *	negative errno after a message.
+ */
+int bus_start(enum bus_kind kind, const struct options *o, struct bus *ret);
+
+/** bus_stop() - end it and remove its files */
+void bus_stop(struct bus *b);
+
+/* For the files that start one kind each. */
+int bus_directory(struct bus *b);
+void bus_remove_directory(struct bus *b);
+int bus_fail(const struct bus *b, int error, const char *what);
+int broker_start(struct bus *b);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef BENCH_COMMANDS_H
+#define BENCH_COMMANDS_H
+
+/**
+ * DOC: the subcommands
+ *
+ * Each takes its parsed options, prints to stdout and returns 0 or a negative
+ * errno after a message; compare answers 1 if it found regressions.
+ */
+
+#include "options.h"
+
+int command_pipe(const struct options *o);
+int command_socket(const struct options *o);
+
+#endif

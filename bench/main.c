@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* kdbus-bench: every benchmark of the kdbus debate in one program. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "child.h"
+#include "commands.h"
+
+struct command {
+	const char *name;
+	int (*run)(const struct options *o);
+	unsigned int options;
+	int arguments;
+};
+
+static const struct command commands[] = {
+	{ "pipe", command_pipe, OPTION_MEASURE | OPTION_COUNT | OPTION_THREADS, 0 },
+	{ "socket", command_socket, OPTION_MEASURE | OPTION_SIZES | OPTION_COUNT, 0 },
+};
+#define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static const char help_text[] =
+	"Usage: kdbus-bench SUBCOMMAND [OPTION...]\n"
+	"Measure kdbus next to what would be used instead, in one run.\n"
+	"\n"
+	"  pipe     ping-pong of a number over pipe, eventfd, futex, UNIX socket and\n"
+	"           spinning shared memory. One message: one number, one way.\n"
+	"  socket   calls with the same payload in request and reply: over a UNIX socket\n"
+	"           (single), over a relay process (dbus), over libkdbus; one at a time\n"
+	"           (sync), and with up to 32 of them or 128 KiB open (async). One\n"
+	"           message: one payload from application to application; that the relay\n"
+	"           forwards it does not make it two.\n"
+	"\n"
+	"  --repeat N     repetitions of each measurement (7; 3 with --quick)\n"
+	"  --quick        take less than 20 seconds\n"
+	"  --pin CPU,...  bind client, server and daemon to these CPUs\n"
+	"  --busy N       with N competing processes that burn CPU\n"
+	"  --json FILE    write all samples and histograms (schema: bench/README.md)\n"
+	"  --engine user  the engine libkdbus uses\n"
+	"  --kdbusd PATH  the daemon to start (default: KDBUSD, else next to this program)\n"
+	"  --corrupt N    damage request N on purpose: the run must fail\n"
+	"  --sizes N,...  payload sizes in bytes; k and M for 1024 and 1048576 (socket)\n"
+	"  --count N      transactions in a repetition (pipe, socket)\n"
+	"  --threads      two threads of one process instead of two processes (pipe)\n"
+	"  --help         show this help\n"
+	"  --version      show the version\n"
+	"\n"
+	"Status: 0 done, 1 the measurement failed, 2 wrong usage.\n";
+
+static const struct command *find(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < N_COMMANDS; i++)
+		if (!strcmp(commands[i].name, name))
+			return &commands[i];
+	return NULL;
+}
+
+static int usage(const char *what, const char *name)
+{
+	fprintf(stderr, "kdbus-bench: %s%s%s; for example: kdbus-bench pipe --quick\n", what,
+		name ? " " : "", name ? name : "");
+	return 2;
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+	struct options o;
+	int r;
+
+	if (options_parse(command->name, command->options, argc, argv, &o) < 0)
+		return 2;
+	if (o.n_arguments != command->arguments) {
+		fprintf(stderr, "kdbus-bench: %s takes %d arguments, not %d\n", command->name,
+			command->arguments, o.n_arguments);
+		return 2;
+	}
+	if (child_catch_signals() < 0) {
+		fprintf(stderr, "kdbus-bench: cannot catch signals: %m\n");
+		return 1;
+	}
+	r = command->run(&o);
+	child_die_of_signal();
+	return r == -EINVAL ? 2 : r != 0;
+}
+
+int main(int argc, char **argv)
+{
+	const struct command *command;
+
+	if (argc < 2)
+		return usage("no subcommand given", NULL);
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "--version")) {
+		fputs(argv[1][2] == 'h' ? help_text : "kdbus-bench " KDBUS_VERSION "\n", stdout);
+		return 0;
+	}
+	command = find(argv[1]);
+	if (!command)
+		return usage("no such subcommand:", argv[1]);
+	return run(command, argc - 1, argv + 1);
+}

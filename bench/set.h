@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef BENCH_SET_H
+#define BENCH_SET_H
+
+/**
+ * DOC: the subjects of a run, started together and measured in turn
+ */
+
+#include "bus.h"
+#include "link.h"
+#include "report.h"
+
+#define SET_MAX 24
+
+/**
+ * struct subject - what is to be measured
+ * @name: what tables call it
+ * @bus: the bus it needs
+ * @transport: how it talks, NULL if this build lacks it
+ * @package: the package whose absence at build time is the reason for that
+ * @relayed: with a relay
+ */
+struct subject {
+	const char *name;
+	enum bus_kind bus;
+	const struct transport *transport;
+	const char *package;
+	bool relayed;
+};
+
+/** struct set - running subjects; links[i] belongs to subjects[i] and is NULL if it is missing */
+struct set {
+	const struct subject *subjects;
+	unsigned int n;
+	struct bus buses[N_BUSES];
+	struct link *links[SET_MAX];
+	pid_t hogs[256];
+	unsigned int n_hogs;
+};
+
+/**
+ * set_start() - start what @subjects need
+ *
+ * What is missing is noted in @report and no error.
+ *
+ * Return: 0 or a negative errno after a message; nothing is left then.
+ */
+int set_start(struct set *s, const struct subject *subjects, unsigned int n,
+	      const struct options *o, struct report *report);
+
+/** set_stop() - end everything */
+void set_stop(struct set *s);
+
+/**
+ * struct column - one thing to measure in each row
+ * @subject: index into the set
+ * @name: of the cells; NULL: the subject's
+ * @kind: how requests carry their payload
+ * @max: largest payload it is measured with, 0 for no limit
+ */
+struct column {
+	unsigned int subject;
+	const char *name;
+	enum job_kind kind;
+	size_t max;
+};
+
+/** struct row - the order every column gets */
+struct row {
+	char name[32];
+	struct order order;
+};
+
+/**
+ * set_measure() - all columns in turn, repetition by repetition, row by row
+ *
+ * Return: 0 or a negative errno after a message.
+ */
+int set_measure(struct set *s, const struct column *columns, unsigned int n_columns,
+		const struct row *rows, unsigned int n_rows, struct report *report);
+
+/** set_columns() - a plain column for each subject; returns how many */
+unsigned int set_columns(const struct set *s, enum job_kind kind, struct column *ret);
+
+/** set_progress() - what is being measured, on stderr if that is a terminal; NULL clears it */
+void set_progress(const char *what, const char *row, unsigned int i, unsigned int n);
+
+#endif

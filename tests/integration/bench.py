@@ -1,0 +1,168 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""kdbus-bench: every subcommand, tiny; what it must refuse; what it must leave behind: nothing.
+
+usage: bench.py KDBUS-BENCH KDBUSD
+"""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+BENCH, KDBUSD = sys.argv[1:3]
+RESULTS = []
+SCRATCH = tempfile.mkdtemp()
+
+
+def check(name, problems):
+    RESULTS.append((name, [p for p in problems if p]))
+
+
+def bench(*args):
+    environment = dict(os.environ, KDBUSD=KDBUSD)
+    return subprocess.run([BENCH, *args], env=environment, capture_output=True, text=True,
+                          check=False)
+
+
+def path(name):
+    return os.path.join(SCRATCH, name)
+
+
+def read_json(name):
+    with open(path(name), encoding='utf-8') as file:
+        return json.load(file)
+
+
+def cell_problems(cell, repeat):
+    what = f'{cell["row"]}/{cell["subject"]}'
+    if len(cell['samples']) != repeat or min(cell['samples']) < 0:
+        yield f'{what}: samples {cell["samples"]}'
+    low, high = min(cell['samples']), max(cell['samples'])
+    for key in ('mean', 'median'):
+        if not low * 0.999 <= cell[key] <= high * 1.001:
+            yield f'{what}: {key} {cell[key]} is outside of the samples'
+    histogram = cell.get('histogram_ns')
+    if histogram and sum(n for _, n in histogram['counts']) != histogram['total']:
+        yield f'{what}: the histogram does not add up'
+
+
+def measure(name, *args, rows=(), subjects=()):
+    """A tiny run: JSON complete and consistent, each row and subject there and in the text."""
+    run = bench(name, '--quick', '--repeat', '2', '--json', path(name + '.json'), *args)
+    problems = [run.stderr if run.returncode or run.stderr else '']
+    if run.returncode == 0:
+        data = read_json(name + '.json')
+        if data['schema'] != 'kdbus-bench/1' or data['subcommand'] != name:
+            problems.append(f'schema {data["schema"]}, subcommand {data["subcommand"]}')
+        for cell in data['cells']:
+            problems += cell_problems(cell, 2)
+        missing = {p['subject'] for p in data['peers'] if not p['measured']}
+        there = {(c['row'], c['subject']) for c in data['cells']}
+        for row in rows:
+            for subject in subjects:
+                if subject not in missing and (row, subject) not in there:
+                    problems.append(f'no cell {row}/{subject}')
+                if not re.search(rf'^{re.escape(row)} +{re.escape(subject)} ', run.stdout, re.M) \
+                        and subject not in missing:
+                    problems.append(f'{row}/{subject} is not printed')
+    check(f'{name}: rows, subjects, statistics', problems)
+
+
+def measurements():
+    floors = ('pipe', 'eventfd', 'futex', 'unix socket')
+    measure('pipe', '--count', '50', rows=['ping-pong'], subjects=floors)
+    measure('pipe', '--threads', '--count', '50', rows=['ping-pong'], subjects=floors)
+    measure('socket', '--count', '40', '--sizes', '1,4k,64k',
+            rows=['sync 1', 'async 1', 'sync 4k', 'async 64k'],
+            subjects=('socket single', 'socket dbus', 'libkdbus'))
+
+
+def corruption():
+    for args in (('pipe', '--count', '50'), ('socket', '--count', '50', '--sizes', '4k')):
+        run = bench(*args, '--quick', '--repeat', '1', '--corrupt', '7')
+        check(f'{args[0]}: a damaged byte fails the run',
+              ['' if run.returncode == 1 and 'request' in run.stderr else
+               f'status {run.returncode}: {run.stderr}'])
+
+
+def refusals():
+    cases = (
+        ([], 'no subcommand'),
+        (['frobnicate'], 'frobnicate'),
+        (['pipe', '--no-such'], 'no such option'),
+        (['pipe', '--sizes', '4k'], 'has no option --sizes'),
+        (['socket', '--sizes', '4x'], '4x'),
+        (['socket', '--sizes', '0'], "'0'"),
+        (['socket', '--sizes', '5M'], '5M'),
+        (['pipe', '--repeat', '0'], '--repeat'),
+        (['pipe', '--repeat'], 'value is missing'),
+        (['pipe', '--pin', '1023'], 'CPU 1023'),
+        (['pipe', '--engine', 'warp'], 'warp'),
+        (['pipe', 'surplus'], 'arguments'),
+        (['pipe', '--json', path('no/such/file')], 'cannot write'),
+    )
+    problems = []
+    for args, words in cases:
+        run = bench(*args)
+        if run.returncode != 2 or words not in run.stderr or run.stdout:
+            problems.append(f'{args}: status {run.returncode}: {run.stderr}{run.stdout}')
+    check('wrong usage: a clear message and status 2', problems)
+
+
+def descendants(pid):
+    found = []
+    for entry in filter(str.isdigit, os.listdir('/proc')):
+        try:
+            with open(f'/proc/{entry}/stat', encoding='ascii', errors='replace') as stat:
+                parent = int(stat.read().rpartition(')')[2].split()[1])
+        except OSError:
+            continue
+        if parent == pid:
+            found += [int(entry), *descendants(int(entry))]
+    return found
+
+
+def interrupted(*args, children):
+    """Interrupt a run once all its children are there; all are gone when it has ended."""
+    environment = dict(os.environ, KDBUSD=KDBUSD)
+    with subprocess.Popen([BENCH, *args], env=environment, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE) as run:
+        started = []
+        while run.poll() is None and len(started) < children:
+            started = descendants(run.pid)
+            time.sleep(0.01)
+        run.send_signal(signal.SIGINT)
+        stderr = run.communicate()[1]
+    left = [pid for pid in started if os.path.exists(f'/proc/{pid}')]
+    check(f'{args[0]}: nothing is left after SIGINT', [
+        f'{len(started)} children, {stderr}' if len(started) < children else '',
+        f'status {run.returncode}' if run.returncode != -signal.SIGINT else '',
+        f'left: {left}' if left else '',
+        f'files: {os.listdir(os.environ["XDG_RUNTIME_DIR"])}'
+        if [f for f in os.listdir(os.environ['XDG_RUNTIME_DIR'])
+            if f.startswith(('kdbus-', 'kdbus-bench-'))] else '',
+    ])
+
+
+def main():
+    check('help and version', ['' if bench('--help').returncode == 0 else 'status',
+                               '' if 'kdbus-bench' in bench('--version').stdout else 'version'])
+    measurements()
+    corruption()
+    refusals()
+    interrupted('pipe', '--busy', '2', children=12)
+    interrupted('socket', children=8)
+    print(f'1..{len(RESULTS)}')
+    for number, (name, problems) in enumerate(RESULTS, 1):
+        print(f'{"not ok" if problems else "ok"} {number} - {name}')
+        for problem in problems:
+            print('\n'.join(f'# {line}' for line in problem.splitlines()))
+    sys.exit(any(problems for _, problems in RESULTS))
+
+
+if __name__ == '__main__':
+    main()
