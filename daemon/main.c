@@ -231,7 +231,7 @@ static void print_address(const struct options *o, const char *domain, const cha
 static int serve(struct daemon *d, const struct options *o, const char *domain)
 {
 	u64 flags = o->system ? KDBUS_MAKE_ACCESS_WORLD : 0;
-	struct signals signals;
+	struct signals signals = { .fd = -1 };
 	char bus[64];
 	int r;
 
