@@ -134,18 +134,34 @@ int bus_make(struct daemon *d, const struct core_bus_make *make, const struct cr
 	return 0;
 }
 
-/* Every handle that was opened on the endpoint loses it; connections end first (ABI 1.9). */
-static void end_handles(struct endpoint *ep)
+/* One that is doomed already refers to the endpoint like any other. */
+static struct client *handle_on(const struct endpoint *ep)
 {
 	struct daemon *d = ep->bus->daemon;
 	struct client *c;
 
-	list_for_each_entry(c, &d->clients, entry) {
-		if (c->ep != ep)
-			continue;
+	list_for_each_entry(c, &d->clients, entry)
+		if (c->ep == ep)
+			return c;
+	list_for_each_entry(c, &d->doomed, entry)
+		if (c->ep == ep)
+			return c;
+	return NULL;
+}
+
+/*
+ * Every handle that was opened on the endpoint loses it; connections end first (ABI 1.9). The end
+ * of one may doom others, so each turn begins anew.
+ */
+static void end_handles(struct endpoint *ep)
+{
+	struct client *c;
+
+	while ((c = handle_on(ep))) {
 		if (c->connected)
 			client_disconnect(c);
 		c->ep = NULL;
+		c->node = NULL;
 		client_expel(c, NULL);
 	}
 }

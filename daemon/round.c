@@ -86,11 +86,16 @@ static void bury(struct daemon *d)
 /* Take from everybody awake; who has nothing left is armed, looked at once more, and may sleep. */
 static bool work_all(struct daemon *d)
 {
-	struct client *c, *next;
+	struct client *c;
 	bool busy = false;
+	LIST_HEAD(turn);
 
-	list_for_each_entry_safe(c, next, &d->hot, hot_entry)
+	/* The work of one may doom another, which takes that off the list it is on. */
+	list_splice_tail_init(&d->hot, &turn);
+	while ((c = list_first_entry_or_null(&turn, struct client, hot_entry))) {
+		list_move_tail(&c->hot_entry, &d->hot);
 		busy |= client_work(c);
+	}
 	return busy;
 }
 
