@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* HELLO and the end of a connection. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,7 +21,6 @@ static int check_fakes(struct client *c, const struct core_hello *hello)
 	if (!hello->fake)
 		return 0;
 	c->fake = true;
-	c->fake_have = 0;
 	if (hello->creds) {
 		if (core_check_fake_creds(hello->creds) < 0)
 			return -EINVAL;
@@ -61,7 +61,6 @@ static int take_hello(struct client *c, const struct kdbus_cmd_hello *cmd,
 	if (r == 0)
 		r = check_fakes(c, ret);
 	if (r == 0 && ret->description) {
-		free(c->description);
 		c->description = strdup(ret->description);
 		r = c->description ? 0 : -ENOMEM;
 	}
@@ -133,7 +132,7 @@ static int welcome(struct client *c, int lane_fd)
 		.conn_flags = c->conn.flags,
 	};
 	u64 items[CORE_HELLO_ITEMS_SIZE / sizeof(u64)];
-	int page = dup(c->daemon->page_fd), r;
+	int page = fcntl(c->daemon->page_fd, F_DUPFD_CLOEXEC, 0), r;
 
 	if (page < 0)
 		return -errno;
@@ -169,12 +168,24 @@ static void monitors_changed(struct client *c)
 /* Undo the lanes of a HELLO that failed: the handle may try again (ABI 1.4). */
 static void close_lanes(struct client *c)
 {
-	int sock = dup(c->channel.sock);
+	int sock = fcntl(c->channel.sock, F_DUPFD_CLOEXEC, 0);
 
 	daemon_unwatch(c->daemon, c->channel.sock);
 	lane_channel_deinit(&c->channel);
 	if (client_start_channel(c, sock) < 0)
 		client_expel(c, "cannot be watched any more");
+}
+
+/* A HELLO that failed has said nothing about the handle. */
+static void forget_hello(struct client *c)
+{
+	free(c->description);
+	c->description = NULL;
+	free(c->fake_label);
+	c->fake_label = NULL;
+	c->fake_have = 0;
+	c->fake = false;
+	c->direct = false;
 }
 
 int connect_hello(struct client *c, struct kdbus_cmd_hello *cmd, const struct core_args *args,
@@ -186,8 +197,10 @@ int connect_hello(struct client *c, struct kdbus_cmd_hello *cmd, const struct co
 	if (!ctl)
 		return -EINVAL;
 	r = take_hello(c, cmd, args, &hello);
-	if (r < 0)
+	if (r < 0) {
+		forget_hello(c);
 		return r;
+	}
 	r = open_lanes(c, &lane_fd);
 	c->direct = ctl->features & CTL_FEATURE_DIRECT && same_clock(c, ctl) &&
 		    hello.kind == CORE_KIND_ORDINARY && !hello.fake;
@@ -197,6 +210,7 @@ int connect_hello(struct client *c, struct kdbus_cmd_hello *cmd, const struct co
 		if (lane_fd >= 0)
 			close(lane_fd);
 		close_lanes(c);
+		forget_hello(c);
 		return r;
 	}
 	c->connected = true;
@@ -208,8 +222,10 @@ int connect_hello(struct client *c, struct kdbus_cmd_hello *cmd, const struct co
 		intro_review_bus(c->ep->bus);
 	}
 	r = welcome(c, lane_fd);
-	if (r < 0)
+	if (r < 0) {
+		close(lane_fd);
 		client_expel(c, "no memory for its welcome");
+	}
 	return r;
 }
 

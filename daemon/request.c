@@ -62,8 +62,10 @@ int answer_add(struct client *c, const void *data, size_t size)
 	return 0;
 }
 
+/* At most those of a message, and one place is left for the memfd of a long answer. */
 void answer_add_fd(struct client *c, int fd)
 {
+	BUG_ON(c->n_answer_fds >= LANE_SOCK_FDS_MAX - 1);
 	c->answer_fds[c->n_answer_fds++] = fd;
 }
 
@@ -178,13 +180,15 @@ static void end_answer(struct client *c, int error)
 static int run_request(struct client *c, const struct ctl_request *request, void *arg,
 		       const struct ctl_hello *hello)
 {
+	bool dead = c->handle == CORE_HANDLE_CONNECTED ? !c->connected :
+							 c->ep && c->ep->core->dead;
 	struct core_args args;
 	enum core_cmd cmd;
 	u64 size;
 	int r = core_cmd_lookup(request->nr, &cmd);
 
 	if (r == 0)
-		r = core_cmd_check_handle(cmd, c->handle, c->ep ? c->ep->core->dead : false);
+		r = core_cmd_check_handle(cmd, c->handle, dead);
 	if (r == 0 && c->handle == CORE_HANDLE_CONNECTED)
 		r = core_cmd_check_kind(cmd, c->conn.kind);
 	if (r < 0)

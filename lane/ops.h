@@ -17,7 +17,8 @@
 #include <sys/types.h>
 #include "lane.h"
 
-#define LANE_SOCK_FDS_MAX (2 * LANE_FDS_MAX)
+/* All descriptors of a record, and the memfd of a program's message that brings one. */
+#define LANE_SOCK_FDS_MAX (2 * LANE_FDS_MAX + 1)
 
 /**
  * struct lane_word - a futex word and the value at which to sleep

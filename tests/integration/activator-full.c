@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* An activator receives a message with as much of everything as a message may have (ABI 7.2). */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <libkdbus.h>
+
+#define FDS	16
+#define MEMFDS	16
+#define PAYLOAD 200000
+#define NAME	"org.example.Full"
+
+static int sealed_memfd(void)
+{
+	int fd = memfd_create("payload", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_int_equal(ftruncate(fd, 4096), 0);
+	assert_int_equal(libkdbus_memfd_seal(fd), 0);
+	return fd;
+}
+
+static void send_full(struct libkdbus *h)
+{
+	struct kdbus_cmd_send cmd = { .size = sizeof(cmd) };
+	int fds[FDS], memfds[MEMFDS], i;
+	char *payload = calloc(1, PAYLOAD);
+	struct libkdbus_builder b;
+	struct kdbus_msg *msg;
+	void *built;
+
+	libkdbus_build(&b, sizeof(struct kdbus_msg), NULL, 0);
+	libkdbus_build_string(&b, KDBUS_ITEM_DST_NAME, NAME);
+	libkdbus_build_vec(&b, payload, PAYLOAD);
+	for (i = 0; i < MEMFDS; i++) {
+		memfds[i] = sealed_memfd();
+		libkdbus_build_memfd(&b, memfds[i], 0, 4096);
+	}
+	for (i = 0; i < FDS; i++)
+		fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	libkdbus_build_fds(&b, fds, FDS);
+	assert_int_equal(libkdbus_build_end(&b, &built), 0);
+	msg = built;
+	msg->payload_type = KDBUS_PAYLOAD_DBUS;
+	msg->cookie = 1;
+	cmd.msg_address = (uintptr_t)msg;
+	assert_int_equal(libkdbus_send(h, &cmd), 0);
+	libkdbus_build_clear(&b);
+	for (i = 0; i < FDS; i++)
+		close(fds[i]);
+	for (i = 0; i < MEMFDS; i++)
+		close(memfds[i]);
+	free(payload);
+}
+
+static void check_full(const struct kdbus_msg *msg)
+{
+	const struct kdbus_item *item = NULL;
+	unsigned int memfds = 0, fds = 0, i;
+
+	while ((item = libkdbus_item_next(msg, sizeof(*msg), item))) {
+		if (item->type == KDBUS_ITEM_PAYLOAD_MEMFD) {
+			assert_int_equal(close(item->memfd.fd), 0);
+			memfds++;
+		}
+		for (i = 0; item->type == KDBUS_ITEM_FDS && i < FDS; i++, fds++)
+			assert_int_equal(close(item->fds[i]), 0);
+	}
+	assert_int_equal(memfds, MEMFDS);
+	assert_int_equal(fds, FDS);
+}
+
+static void everything_at_once(void **state)
+{
+	const struct libkdbus_options options = {
+		.flags = KDBUS_HELLO_ACTIVATOR | KDBUS_HELLO_ACCEPT_FD,
+		.name = NAME,
+	};
+	struct libkdbus *activator, *sender;
+	struct libkdbus_daemon *daemon;
+	const struct kdbus_msg *msg;
+	const char *bus;
+
+	assert_int_equal(libkdbus_daemon_start(NULL, &daemon), 0);
+	bus = libkdbus_daemon_bus(daemon);
+	assert_int_equal(libkdbus_connect(bus, &options, &activator), 0);
+	assert_int_equal(libkdbus_connect(bus, NULL, &sender), 0);
+	send_full(sender);
+	assert_int_equal(libkdbus_receive(activator, &msg), 0);
+	check_full(msg);
+	assert_int_equal(libkdbus_receive(activator, &msg), -EAGAIN);
+	libkdbus_close(sender);
+	libkdbus_close(activator);
+	libkdbus_daemon_stop(daemon);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(everything_at_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
