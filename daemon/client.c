@@ -53,6 +53,7 @@ static void init(struct client *c, struct node *node)
 	INIT_LIST_HEAD(&c->awaited);
 	INIT_LIST_HEAD(&c->held);
 	INIT_LIST_HEAD(&c->leftover);
+	INIT_LIST_HEAD(&c->posts);
 }
 
 int client_start_channel(struct client *c, int sock)
@@ -144,29 +145,40 @@ static void take_all(struct client *c)
 		;
 }
 
+static bool act_on_posts(struct client *c)
+{
+	bool any = c->n_posts;
+
+	while (c->n_posts && !c->doomed) {
+		take_all(c);
+		client_act(c);
+	}
+	return any;
+}
+
 static bool drain(struct client *c)
 {
 	unsigned int n;
 	int r = 0;
+	/* What came in front of the descriptors of a record. */
+	bool busy = act_on_posts(c);
 
 	for (n = 0; n < MESSAGES_A_ROUND && !c->doomed; n++) {
 		r = lane_channel_recv(&c->channel);
 		if (r < 0)
 			break;
-		if (c->pending) {
-			take_all(c);
-			client_act(c);
-		}
+		act_on_posts(c);
 	}
 	if (r == -EPROTO)
 		broke(c);
 	if (r == -ECONNRESET)
 		c->hungup = true;
-	return n > 0;
+	return busy || n > 0;
 }
 
 static void leave(struct client *c)
 {
+	act_on_posts(c);
 	take_all(c);
 	client_expel(c, NULL);
 }
@@ -233,7 +245,7 @@ void client_end(struct client *c)
 	unlink_all(c);
 	daemon_unwatch(c->daemon, c->channel.sock);
 	lane_channel_deinit(&c->channel);
-	client_free_pending(c);
+	client_free_posts(c);
 	creds_unref(c->creds);
 	free(c->description);
 	free(c->fake_label);

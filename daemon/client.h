@@ -101,6 +101,15 @@ struct awaited {
 	u64 peer;
 };
 
+/* A message of the socket that waits for its turn: the channel is in use while it is received */
+struct post {
+	struct list_head entry;
+	size_t size;
+	int fds[LANE_SOCK_FDS_MAX];
+	unsigned int n_fds;
+	u64 data[]; /* padded with zeroes */
+};
+
 struct client {
 	struct source source;
 	struct daemon *daemon;
@@ -151,11 +160,9 @@ struct client {
 	struct list_head held; /* its own messages, in the order of their stamps */
 	struct list_head leftover; /* of others, that it did not take; while it disconnects */
 
-	/* a message of the socket that waits for its turn */
-	unsigned char *pending;
-	size_t pending_size;
-	int pending_fds[LANE_SOCK_FDS_MAX];
-	unsigned int n_pending_fds;
+	struct list_head posts;
+	unsigned int n_posts;
+	struct post *post; /* acted on */
 
 	/* the answer of this round: descriptors in it are ours to close */
 	bool answering;
@@ -182,7 +189,7 @@ void client_heat(struct client *c);
 int client_message(struct lane_channel *ch, const void *data, size_t size, int *fds,
 		   unsigned int n_fds);
 void client_act(struct client *c);
-void client_free_pending(struct client *c);
+void client_free_posts(struct client *c);
 int command_run(struct client *c, enum core_cmd cmd, void *arg, const struct core_args *args,
 		const struct ctl_hello *hello);
 int command_policy(struct client *c, const struct core_args *args, unsigned int flags,

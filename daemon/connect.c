@@ -110,9 +110,9 @@ static int open_lanes(struct client *c, int *ret_fd)
 {
 	int r;
 
-	if (c->n_pending_fds != 1)
+	if (c->post->n_fds != 1)
 		return -EINVAL;
-	r = lane_channel_attach(&c->channel, c->pending_fds[0]);
+	r = lane_channel_attach(&c->channel, c->post->fds[0]);
 	return r < 0 ? r : lane_channel_make(&c->channel, LANE_RING_DEFAULT, ret_fd);
 }
 

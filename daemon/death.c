@@ -235,9 +235,9 @@ static int keep(struct client *c, const struct ctl_hand_back *head, size_t size)
 	struct held *h;
 
 	if (!plausible(head) || (!memfd && head->size > size) ||
-	    c->n_pending_fds != (memfd ? 1 : 0))
+	    c->post->n_fds != (memfd ? 1 : 0))
 		return -EPROTO;
-	h = memfd ? held_from_memfd(c->pending_fds[0], head->size) :
+	h = memfd ? held_from_memfd(c->post->fds[0], head->size) :
 		    hold(head + 1, head->size, NULL, 0);
 	if (!h)
 		return 0;

@@ -14,38 +14,55 @@ static size_t pad8(size_t n)
 	return ALIGN(n, (size_t)8);
 }
 
-/* Kept until the channel is at rest: acting on it uses the channel again. */
+/* More than this no library has on its way while descriptors of a record are awaited. */
+#define POSTS_MAX LANE_DRAIN_MAX
+
+/*
+ * Kept until the channel is at rest: acting on it uses the channel again. More than one comes when
+ * they stand in front of the descriptors of a record that is just taken.
+ */
 int client_message(struct lane_channel *ch, const void *data, size_t size, int *fds,
 		   unsigned int n_fds)
 {
 	struct client *c = ch->user;
+	struct post *post;
 	unsigned int i;
 
-	if (c->pending || size < sizeof(struct ctl_ask_intro))
+	if (c->n_posts >= POSTS_MAX || size < sizeof(struct ctl_ask_intro))
 		return -EPROTO;
-	c->pending = malloc(pad8(size));
-	if (!c->pending)
+	post = malloc(sizeof(*post) + pad8(size));
+	if (!post)
 		return -EPROTO;
-	memcpy(c->pending, data, size);
-	memset(c->pending + size, 0, pad8(size) - size);
-	c->pending_size = size;
+	post->size = size;
+	memcpy(post->data, data, size);
+	memset((char *)post->data + size, 0, pad8(size) - size);
 	for (i = 0; i < n_fds; i++) {
-		c->pending_fds[i] = fds[i];
+		post->fds[i] = fds[i];
 		fds[i] = -1;
 	}
-	c->n_pending_fds = n_fds;
+	post->n_fds = n_fds;
+	list_add_tail(&post->entry, &c->posts);
+	c->n_posts++;
 	return 0;
 }
 
-void client_free_pending(struct client *c)
+static void free_post(struct client *c, struct post *post)
 {
 	unsigned int i;
 
-	for (i = 0; i < c->n_pending_fds; i++)
-		reaper_close(c->daemon->reaper, c->pending_fds[i]);
-	free(c->pending);
-	c->pending = NULL;
-	c->n_pending_fds = 0;
+	for (i = 0; i < post->n_fds; i++)
+		reaper_close(c->daemon->reaper, post->fds[i]);
+	free(post);
+}
+
+void client_free_posts(struct client *c)
+{
+	struct post *post, *next;
+
+	list_for_each_entry_safe(post, next, &c->posts, entry)
+		free_post(c, post);
+	INIT_LIST_HEAD(&c->posts);
+	c->n_posts = 0;
 }
 
 /* ---- answers ---- */
@@ -206,11 +223,11 @@ static int run_request(struct client *c, const struct ctl_request *request, void
 
 static int request_parts(const struct client *c, void **ret_arg, struct ctl_hello **ret_hello)
 {
-	struct ctl_request *request = (struct ctl_request *)c->pending;
+	struct ctl_request *request = (struct ctl_request *)c->post->data;
 	unsigned char *arg = (unsigned char *)(request + 1);
-	size_t rest = c->pending_size - sizeof(*request);
+	size_t rest = c->post->size - sizeof(*request);
 
-	if (c->pending_size < sizeof(*request) || request->arg_size < sizeof(struct kdbus_cmd) ||
+	if (c->post->size < sizeof(*request) || request->arg_size < sizeof(struct kdbus_cmd) ||
 	    request->arg_size > CORE_CMD_MAX_SIZE || request->reserved)
 		return -EPROTO;
 	if (request->extra_size && request->extra_size != sizeof(**ret_hello))
@@ -225,7 +242,7 @@ static int request_parts(const struct client *c, void **ret_arg, struct ctl_hell
 
 static int act_request(struct client *c)
 {
-	const struct ctl_request *request = (const struct ctl_request *)c->pending;
+	const struct ctl_request *request = (const struct ctl_request *)c->post->data;
 	struct ctl_hello *hello;
 	void *arg;
 	int r = request_parts(c, &arg, &hello);
@@ -241,26 +258,33 @@ static int act_request(struct client *c)
 
 static int act_intro(struct client *c)
 {
-	if (c->pending_size != sizeof(struct ctl_ask_intro) || c->n_pending_fds != 1)
+	if (c->post->size != sizeof(struct ctl_ask_intro) || c->post->n_fds != 1)
 		return -EPROTO;
-	return intro_ask(c, (const struct ctl_ask_intro *)c->pending, &c->pending_fds[0]);
+	return intro_ask(c, (const struct ctl_ask_intro *)c->post->data, &c->post->fds[0]);
 }
 
 static int act_hand_back(struct client *c)
 {
-	const struct ctl_hand_back *head = (const struct ctl_hand_back *)c->pending;
+	const struct ctl_hand_back *head = (const struct ctl_hand_back *)c->post->data;
 
-	if (c->pending_size < sizeof(*head))
+	if (c->post->size < sizeof(*head))
 		return -EPROTO;
-	return death_handed_back(c, head, c->pending_size - sizeof(*head));
+	return death_handed_back(c, head, c->post->size - sizeof(*head));
 }
 
-/* Act on the message that client_message() kept. */
+/* Act on the first message that client_message() kept. */
 void client_act(struct client *c)
 {
-	const struct lane_sock *head = (const struct lane_sock *)c->pending;
+	struct post *post = list_first_entry_or_null(&c->posts, struct post, entry);
+	const struct lane_sock *head;
 	int r = -EPROTO;
 
+	if (!post)
+		return;
+	list_del(&post->entry);
+	c->n_posts--;
+	c->post = post;
+	head = (const struct lane_sock *)post->data;
 	if (head->version == CTL_VERSION && !c->doomed) {
 		if (head->type == CTL_REQUEST)
 			r = act_request(c);
@@ -271,5 +295,6 @@ void client_act(struct client *c)
 		if (r < 0)
 			client_expel(c, "it sent a malformed request");
 	}
-	client_free_pending(c);
+	c->post = NULL;
+	free_post(c, post);
 }
