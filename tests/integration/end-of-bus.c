@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What a program sees of the end of its bus (design: the end of the daemon is the end of the bus). */
+/* What a program sees when the daemon, and with it the bus, ends. */
 #include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
