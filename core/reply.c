@@ -18,12 +18,7 @@ void core_replier_init(struct core_replier *p)
 	p->by_name = RB_ROOT;
 }
 
-/* R's index: by cookie, then by age. */
-static bool cookie_before(const struct core_reply *a, const struct core_reply *b)
-{
-	return a->cookie < b->cookie || (a->cookie == b->cookie && a->seq < b->seq);
-}
-
+/* R's index: by cookie; equal ones stand in the order they were opened. */
 static void cookie_insert(struct core_reply *slot)
 {
 	struct rb_root *root = &slot->requester->by_cookie;
@@ -32,7 +27,7 @@ static void cookie_insert(struct core_reply *slot)
 	while (*link) {
 		parent = *link;
 		core_step();
-		if (cookie_before(slot, rb_entry(parent, struct core_reply, cookie_node)))
+		if (slot->cookie < rb_entry(parent, struct core_reply, cookie_node)->cookie)
 			link = &parent->rb_left;
 		else
 			link = &parent->rb_right;
@@ -70,13 +65,7 @@ static struct core_reply *cookie_older(struct core_reply *slot)
 	return older && older->cookie == slot->cookie ? older : NULL;
 }
 
-/* P's indexes: in the order the slots came to it, and by name. */
-static bool name_before(const struct core_reply *a, const struct core_reply *b)
-{
-	return a->name_id < b->name_id ||
-	       (a->name_id == b->name_id && a->owed_seq < b->owed_seq);
-}
-
+/* P's second index: by name; equal ones stand in the order they came to it. */
 static void name_insert(struct core_replier *p, struct core_reply *slot)
 {
 	struct rb_node **link = &p->by_name.rb_node, *parent = NULL;
@@ -84,7 +73,7 @@ static void name_insert(struct core_replier *p, struct core_reply *slot)
 	while (*link) {
 		parent = *link;
 		core_step();
-		if (name_before(slot, rb_entry(parent, struct core_reply, name_node)))
+		if (slot->name_id < rb_entry(parent, struct core_reply, name_node)->name_id)
 			link = &parent->rb_left;
 		else
 			link = &parent->rb_right;
@@ -115,7 +104,6 @@ static struct core_reply *name_first(const struct core_replier *p, u64 name_id)
 static void owe(struct core_replier *p, struct core_reply *slot)
 {
 	slot->replier = p;
-	slot->owed_seq = ++p->owed_seq;
 	list_add_tail(&slot->owed, &p->owed);
 	if (slot->name_id)
 		name_insert(p, slot);
@@ -201,7 +189,6 @@ int core_reply_open(struct core_requester *r, struct core_replier *p,
 	slot->name_id = args->name_id;
 	slot->deadline = args->deadline;
 	slot->sync = args->sync;
-	slot->seq = ++r->opened;
 	slot->open = true;
 	list_add_tail(&slot->all, &r->all);
 	r->n++;

@@ -64,7 +64,6 @@ struct core_deadlines {
  */
 struct core_requester {
 	unsigned int n;
-	u64 opened;
 	struct core_deadlines *deadlines;
 	struct list_head all;
 	struct rb_root by_cookie;
@@ -76,7 +75,6 @@ struct core_requester {
  * The fields are private.
  */
 struct core_replier {
-	u64 owed_seq;
 	struct list_head owed;
 	struct rb_root by_name;
 };
@@ -109,8 +107,6 @@ struct core_reply {
 	bool timed;
 	int result;
 	void *answer;
-	u64 seq;
-	u64 owed_seq;
 	struct list_head all;
 	struct list_head owed;
 	struct rb_node cookie_node;
