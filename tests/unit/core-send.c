@@ -5,6 +5,19 @@
 #define NAME "com.example.a"
 
 /* A record set of one name with one entry for everybody. */
+/* A record for @name with one entry. Return: its bytes. */
+static size_t write_record(u64 *buf, size_t size, const char *name,
+			   const struct kdbus_policy_access *entry)
+{
+	struct core_writer w = CORE_WRITER(buf, size);
+	size_t end;
+
+	core_put_str(&w, KDBUS_ITEM_NAME, name);
+	core_put(&w, KDBUS_ITEM_POLICY_ACCESS, entry, sizeof(*entry));
+	assert_int_equal(core_writer_end(&w, &end), 0);
+	return end;
+}
+
 static void allow(struct fixture *f, struct host_conn *holder, const char *name, u64 access)
 {
 	const struct kdbus_policy_access world = {
@@ -12,14 +25,32 @@ static void allow(struct fixture *f, struct host_conn *holder, const char *name,
 		.access = access,
 	};
 	u64 buf[64];
-	struct core_writer w = CORE_WRITER(buf, sizeof(buf));
-	struct host_hello hello = { .flags = KDBUS_HELLO_POLICY_HOLDER, .name = name };
+	struct host_hello hello = {
+		.flags = KDBUS_HELLO_POLICY_HOLDER,
+		.name = name,
+		.policy = (struct kdbus_item *)buf,
+		.policy_size = write_record(buf, sizeof(buf), name, &world),
+	};
 
-	core_put_str(&w, KDBUS_ITEM_NAME, name);
-	core_put(&w, KDBUS_ITEM_POLICY_ACCESS, &world, sizeof(world));
-	assert_int_equal(core_writer_end(&w, &hello.policy_size), 0);
-	hello.policy = (struct kdbus_item *)buf;
 	assert_int_equal(host_connect(&f->host, holder, &hello), 0);
+}
+
+/* UPDATE on a policy holder: only @uid may talk. */
+static void narrow(struct host_conn *holder, const char *name, u32 uid)
+{
+	const struct core_update update = { .set_policy = true };
+	const struct kdbus_policy_access user = {
+		.type = KDBUS_POLICY_ACCESS_USER,
+		.access = KDBUS_POLICY_TALK,
+		.id = uid,
+	};
+	struct core_policy_set *set;
+	u64 buf[64];
+	size_t size = write_record(buf, sizeof(buf), name, &user);
+
+	assert_int_equal(core_policy_parse((struct kdbus_item *)buf, size, CORE_POLICY_ONE_NAME,
+					   NULL, NULL, &set), 0);
+	assert_int_equal(core_conn_update(&holder->core, &update, set), 0);
 }
 
 static void add_match(struct host_conn *conn, u64 cookie, u64 flags, u64 type, const void *rule,
@@ -106,6 +137,24 @@ static void s7_5_existence_comes_before_permission(void **state)
 	host_close(&f->c);
 	assert_int_equal(send_name(&f->b, NAME, 1), -EPERM);
 	assert_int_equal(send_id(&f->a, &f->b, 1), 0);
+}
+
+static void s15_8_policy_ns(void **state)
+{
+	struct fixture *f = *state;
+
+	join(f, &f->a, 0, NULL);
+	join_as(f, &f->b, 65534);
+	acquire(&f->a, NAME, 0);
+	assert_int_equal(send_id(&f->b, &f->a, 1), -EPERM);
+	allow(f, &f->c, NAME, KDBUS_POLICY_TALK);
+	assert_int_equal(send_name(&f->b, NAME, 1), 0);
+	assert_int_equal(send_id(&f->b, &f->a, 2), 0);
+	narrow(&f->c, NAME, 0);
+	assert_int_equal(send_name(&f->b, NAME, 3), -EPERM);
+	assert_int_equal(send_id(&f->b, &f->a, 3), -EPERM);
+	narrow(&f->c, NAME, 65534);
+	assert_int_equal(send_name(&f->b, NAME, 4), 0);
 }
 
 static void s9_2_the_current_credentials_decide(void **state)
@@ -293,6 +342,8 @@ static void s6_15_descriptors_that_cannot_be_installed_leave_all_as_it_was(void 
 	core_conn_lose(&f->a.core);
 	assert_int_equal(core_bus_recv(&f->a.core, 0, 0, refuse, NULL, &received), -ENOMEM);
 	assert_int_equal(received.dropped, 77);
+	/* not published either: what the caller was not told of it cannot leak (§17.1 row 20) */
+	assert_int_equal(core_pool_free(&f->a.core.inbox.pool, 0), -ENXIO);
 	assert_int_equal(core_bus_recv(&f->a.core, KDBUS_RECV_PEEK, 0, refuse, NULL, &received),
 			 0);
 	assert_int_equal(received.dropped, 1);
@@ -741,6 +792,7 @@ int main(void)
 		on_bus(s7_4_by_name),
 		on_bus(s7_4_no_auto_start),
 		on_bus(s7_5_existence_comes_before_permission),
+		on_bus(s15_8_policy_ns),
 		on_bus(s9_2_the_current_credentials_decide),
 		on_bus(s7_5_the_limit_on_calls_comes_before_the_queue),
 		on_bus(s15_5_fds_to_who_does_not_accept_them),
