@@ -229,8 +229,8 @@ static void unlink_all(struct client *c)
 }
 
 /*
- * Nothing remains but what others see of it. Closing the socket comes last: it is what close() on
- * the other side waits for.
+ * Everything of it that others see ends. What remains is the socket: close() on the other side
+ * waits for the hang-up, which must not come before the round with the news is committed.
  */
 void client_end(struct client *c)
 {
@@ -244,6 +244,10 @@ void client_end(struct client *c)
 	client_drop_flights(c);
 	unlink_all(c);
 	daemon_unwatch(c->daemon, c->channel.sock);
+}
+
+void client_free(struct client *c)
+{
 	lane_channel_deinit(&c->channel);
 	client_free_posts(c);
 	creds_unref(c->creds);

@@ -182,6 +182,7 @@ static inline struct client *client_of(const struct core_conn *conn)
 struct client *client_accept(struct node *node, int sock);
 void client_expel(struct client *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void client_end(struct client *c);
+void client_free(struct client *c);
 bool client_work(struct client *c);
 void client_heat(struct client *c);
 

@@ -200,8 +200,10 @@ static void end_clients(struct daemon *d)
 	struct client *c;
 
 	while ((c = list_first_entry_or_null(&d->clients, struct client, entry)) ||
-	       (c = list_first_entry_or_null(&d->doomed, struct client, entry)))
+	       (c = list_first_entry_or_null(&d->doomed, struct client, entry))) {
 		client_end(c);
+		client_free(c);
+	}
 }
 
 static void daemon_deinit(struct daemon *d)

@@ -80,6 +80,7 @@ static void bury(struct daemon *d)
 	while ((c = list_first_entry_or_null(&d->doomed, struct client, entry))) {
 		client_end(c);
 		finish_round(d);
+		client_free(c);
 	}
 }
 

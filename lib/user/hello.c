@@ -14,8 +14,9 @@
 #include "user.h"
 
 /*
- * Two mappings of one memory: the library writes, the application reads. Its name is what shows up
- * in the maps of the process, as the ABI says (14.1).
+ * Two mappings of one memory: the library writes, the application reads, and the seal keeps it from
+ * making its mapping writable. Its name is what shows up in the maps of the process, as the ABI
+ * says (14.1).
  */
 static int make_pool(struct user *u, size_t size, const char *description)
 {
@@ -25,7 +26,7 @@ static int make_pool(struct user *u, size_t size, const char *description)
 
 	snprintf(name, sizeof(name), "kdbus-conn%s%s", description ? ":" : "",
 		 description ? description : "");
-	u->pool_fd = memfd_create(name, MFD_CLOEXEC);
+	u->pool_fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (u->pool_fd < 0)
 		return -errno;
 	if (ftruncate(u->pool_fd, (off_t)size) < 0)
@@ -35,6 +36,8 @@ static int make_pool(struct user *u, size_t size, const char *description)
 		return -errno;
 	u->memory = map;
 	madvise(map, size, MADV_DONTFORK);
+	if (fcntl(u->pool_fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW) < 0)
+		return -errno;
 	map = mmap(NULL, size, PROT_READ, MAP_SHARED, u->pool_fd, 0);
 	if (map == MAP_FAILED)
 		return -errno;

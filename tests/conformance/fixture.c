@@ -1,48 +1,32 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include <fcntl.h>
-#include <grp.h>
+/* The domain, the bus of a test, connections and short forms of commands. */
 #include <stdio.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <time.h>
 
 #include "fixture.h"
 
 static struct libkdbus_daemon *own_daemon;
-static const char *domain;
 
 int fixture_start(void **state)
 {
-	char *dir;
+	const char *domain;
 
 	(void)state;
 	domain = getenv("KDBUS_DOMAIN");
 	if (domain && *domain)
-		return 0;
+		return chdir(domain);
 	if (libkdbus_daemon_start(NULL, &own_daemon) < 0)
 		return -1;
 	domain = libkdbus_daemon_domain(own_daemon);
 	/* An unprivileged child has to get there. */
-	dir = strdup(domain);
-	chmod(dir, 0755);
-	free(dir);
-	return 0;
+	return chmod(domain, 0755) < 0 ? -1 : chdir(domain);
 }
 
 int fixture_end(void **state)
 {
 	(void)state;
 	own_daemon = libkdbus_daemon_stop(own_daemon);
-	return 0;
-}
-
-char *fixture_control(const struct fixture *f)
-{
-	char *path;
-
-	assert_true(asprintf(&path, "%s/control", f->domain) > 0);
-	return path;
+	return chdir("/");
 }
 
 struct libkdbus *fixture_open(const char *path)
@@ -78,18 +62,13 @@ int fixture_setup(void **state)
 {
 	static unsigned int number;
 	struct fixture *f = calloc(1, sizeof(*f));
-	char *control;
 
 	if (!f || asprintf(&f->name, "%u-test%d-%u", (unsigned int)geteuid(), (int)getpid(),
 			   number++) < 0)
 		return -1;
-	f->domain = strdup(domain);
-	if (!f->domain || asprintf(&f->dir, "%s/%s", domain, f->name) < 0 ||
-	    asprintf(&f->path, "%s/bus", f->dir) < 0)
+	if (asprintf(&f->path, "%s/bus", f->name) < 0)
 		return -1;
-	control = fixture_control(f);
-	f->owner = fixture_open(control);
-	free(control);
+	f->owner = fixture_open(FIXTURE_CONTROL);
 	if (fixture_make_bus(f->owner, f->name, KDBUS_MAKE_ACCESS_WORLD) < 0)
 		return -1;
 	*state = f;
@@ -101,9 +80,7 @@ int fixture_teardown(void **state)
 	struct fixture *f = *state;
 
 	libkdbus_close(f->owner);
-	free(f->domain);
 	free(f->name);
-	free(f->dir);
 	free(f->path);
 	free(f);
 	return 0;
@@ -198,177 +175,170 @@ int fixture_match_all(struct libkdbus *h)
 	return fixture_match(h, 0, 0, &b);
 }
 
-/* ---- messages ---- */
-
-static struct kdbus_msg *finish(struct libkdbus_builder *b, const struct letter *l)
+void fixture_watch_id(struct libkdbus *h, uint64_t type, uint64_t id)
 {
-	struct kdbus_msg *msg;
-	void *built;
+	const struct kdbus_notify_id_change rule = { .id = id };
+	struct libkdbus_builder b;
 
-	assert_int_equal(libkdbus_build_end(b, &built), 0);
-	msg = built;
-	msg->flags = l->flags;
-	msg->priority = l->priority;
-	msg->dst_id = l->dst;
-	msg->cookie = l->cookie;
-	msg->cookie_reply = l->reply;
-	msg->payload_type = KDBUS_PAYLOAD_DBUS;
-	return msg;
+	fixture_match_start(&b);
+	libkdbus_build_item(&b, type, &rule, sizeof(rule));
+	assert_int_equal(fixture_match(h, 0, 0, &b), 0);
 }
 
-static struct kdbus_msg *compose(struct libkdbus_builder *b, const struct letter *l)
-{
-	libkdbus_build(b, sizeof(struct kdbus_msg), NULL, 0);
-	if (l->name)
-		libkdbus_build_string(b, KDBUS_ITEM_DST_NAME, l->name);
-	if (l->bloom)
-		libkdbus_build_item(b, KDBUS_ITEM_BLOOM_FILTER, NULL, sizeof(uint64_t) + 64);
-	if (l->size)
-		libkdbus_build_vec(b, l->data, l->size);
-	if (l->n_fds)
-		libkdbus_build_fds(b, l->fds, l->n_fds);
-	return finish(b, l);
-}
-
-static int send_message(struct libkdbus *h, struct kdbus_msg *msg)
-{
-	struct kdbus_cmd_send cmd = { .size = sizeof(cmd), .msg_address = (uintptr_t)msg };
-
-	return libkdbus_send(h, &cmd);
-}
-
-int fixture_send(struct libkdbus *h, const struct letter *letter)
+void fixture_watch_name(struct libkdbus *h, uint64_t type, const char *name)
 {
 	struct libkdbus_builder b;
-	int r = send_message(h, compose(&b, letter));
+	struct kdbus_notify_name_change *rule;
+	size_t size = sizeof(*rule) + strlen(name) + 1;
 
-	libkdbus_build_clear(&b);
-	return r;
+	fixture_match_start(&b);
+	rule = libkdbus_build_item(&b, type, NULL, size);
+	assert_non_null(rule);
+	rule->old_id.id = KDBUS_MATCH_ID_ANY;
+	rule->new_id.id = KDBUS_MATCH_ID_ANY;
+	memcpy(rule->name, name, strlen(name) + 1);
+	assert_int_equal(fixture_match(h, 0, 0, &b), 0);
 }
 
-int fixture_call(struct libkdbus *h, const struct letter *letter, int cancel_fd,
-		 const struct kdbus_msg **ret_reply)
+/* ---- policy, endpoints, special connections ---- */
+
+static void add_access(struct libkdbus_builder *b, const struct access *access, size_t n)
 {
-	struct libkdbus_builder b;
-	int r = libkdbus_call(h, compose(&b, letter), cancel_fd, ret_reply);
+	struct kdbus_policy_access item;
+	size_t i;
 
-	libkdbus_build_clear(&b);
-	return r;
-}
-
-static int sealed_memfd(void)
-{
-	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, "kdbus memfd 1234567", 16), 16);
-	assert_int_equal(libkdbus_memfd_seal(fd), 0);
-	return fd;
-}
-
-static int send_big(struct libkdbus *h, const struct letter *l)
-{
-	static char big[131075];
-	const char *last = "last 13 bytes";
-	struct libkdbus_builder b;
-	int fd = -1, r;
-
-	libkdbus_build(&b, sizeof(struct kdbus_msg), NULL, 0);
-	if (l->name)
-		libkdbus_build_string(&b, KDBUS_ITEM_DST_NAME, l->name);
-	if (l->bloom)
-		libkdbus_build_item(&b, KDBUS_ITEM_BLOOM_FILTER, NULL, sizeof(uint64_t) + 64);
-	libkdbus_build_vec(&b, big, sizeof(big));
-	libkdbus_build_vec(&b, NULL, 8 - sizeof(big) % 8);
-	libkdbus_build_vec(&b, last, 13);
-	if (!l->bloom) {
-		fd = sealed_memfd();
-		libkdbus_build_memfd(&b, fd, 0, 16);
+	for (i = 0; i < n; i++) {
+		if (access[i].name) {
+			libkdbus_build_string(b, KDBUS_ITEM_NAME, access[i].name);
+			continue;
+		}
+		item = (struct kdbus_policy_access){ .type = access[i].type,
+						     .access = access[i].access,
+						     .id = access[i].id };
+		libkdbus_build_item(b, KDBUS_ITEM_POLICY_ACCESS, &item, sizeof(item));
 	}
-	r = send_message(h, finish(&b, l));
-	libkdbus_build_clear(&b);
-	if (fd >= 0)
-		close(fd);
-	return r;
 }
 
-int fixture_send_default(struct libkdbus *h, uint64_t dst, const char *name, uint64_t cookie)
+static int policy_command(struct libkdbus *h, const struct access *access, size_t n,
+			  int (*command)(struct libkdbus *h, struct kdbus_cmd *cmd))
 {
-	const struct letter l = { .dst = dst, .name = name, .cookie = cookie };
-
-	return send_big(h, &l);
-}
-
-int fixture_broadcast(struct libkdbus *h, uint64_t cookie)
-{
-	const struct letter l = { .dst = KDBUS_DST_ID_BROADCAST,
-				  .flags = KDBUS_MSG_SIGNAL,
-				  .cookie = cookie,
-				  .bloom = true };
-
-	return send_big(h, &l);
-}
-
-int fixture_recv(struct libkdbus *h, struct kdbus_cmd_recv *cmd)
-{
-	*cmd = (struct kdbus_cmd_recv){ .size = sizeof(*cmd) };
-	return libkdbus_recv(h, cmd);
-}
-
-const struct kdbus_msg *fixture_await(struct libkdbus *h)
-{
-	const struct kdbus_msg *msg;
-	uint64_t deadline = fixture_deadline(FIXTURE_TIMEOUT_NS / 1000000);
+	struct libkdbus_builder b;
+	void *built;
 	int r;
 
-	while ((r = libkdbus_receive(h, &msg)) == -EAGAIN)
-		assert_int_equal(libkdbus_wait(h, deadline, -1), 0);
-	assert_int_equal(r, 0);
-	return msg;
+	libkdbus_build(&b, sizeof(struct kdbus_cmd), NULL, 0);
+	add_access(&b, access, n);
+	assert_int_equal(libkdbus_build_end(&b, &built), 0);
+	r = command(h, built);
+	libkdbus_build_clear(&b);
+	return r;
 }
 
-void fixture_assert_empty(struct libkdbus *h)
+int fixture_update_endpoint(struct libkdbus *h, const struct access *access, size_t n)
 {
-	struct kdbus_cmd_recv cmd;
-
-	assert_int_equal(fixture_recv(h, &cmd), -EAGAIN);
+	return policy_command(h, access, n, libkdbus_endpoint_update);
 }
 
-const struct kdbus_item *fixture_item(const struct kdbus_msg *msg, uint64_t type)
+int fixture_update_policy(struct libkdbus *h, const struct access *access, size_t n)
 {
-	return libkdbus_item_find(msg, sizeof(*msg), type);
+	return policy_command(h, access, n, libkdbus_update);
 }
 
-uint64_t fixture_deadline(unsigned int ms)
+int fixture_make_endpoint(struct libkdbus *h, const char *name, uint64_t flags)
 {
-	struct timespec ts;
+	struct libkdbus_builder b;
+	struct kdbus_cmd *cmd;
+	void *built;
+	int r;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec + ms * 1000000ULL;
+	libkdbus_build(&b, sizeof(*cmd), NULL, 0);
+	libkdbus_build_string(&b, KDBUS_ITEM_MAKE_NAME, name);
+	assert_int_equal(libkdbus_build_end(&b, &built), 0);
+	cmd = built;
+	cmd->flags = flags;
+	r = libkdbus_endpoint_make(h, cmd);
+	libkdbus_build_clear(&b);
+	return r;
 }
 
-/* ---- other users ---- */
-
-bool fixture_can_change_user(void)
+struct libkdbus *fixture_special(const struct fixture *f, uint64_t flags,
+				 const struct access *access, size_t n, int *ret_error)
 {
-	return geteuid() == 0;
+	struct libkdbus *h = fixture_open(f->path);
+	struct libkdbus_builder b;
+	struct kdbus_cmd_hello *cmd;
+	void *built;
+
+	libkdbus_build(&b, sizeof(*cmd), NULL, 0);
+	add_access(&b, access, n);
+	assert_int_equal(libkdbus_build_end(&b, &built), 0);
+	cmd = built;
+	cmd->flags = flags;
+	cmd->attach_flags_send = _KDBUS_ATTACH_ALL;
+	cmd->attach_flags_recv = _KDBUS_ATTACH_ALL;
+	cmd->pool_size = FIXTURE_POOL;
+	*ret_error = libkdbus_hello(h, cmd);
+	/* A policy holder cannot FREE. */
+	if (*ret_error == 0 && !(flags & KDBUS_HELLO_POLICY_HOLDER))
+		assert_int_equal(fixture_free(h, cmd->offset), 0);
+	if (*ret_error < 0)
+		h = libkdbus_close(h);
+	libkdbus_build_clear(&b);
+	return h;
 }
 
-static int become_nobody(void)
+/* ---- other commands ---- */
+
+int fixture_update_mask(struct libkdbus *h, uint64_t type, uint64_t mask)
 {
-	if (setgroups(0, NULL) < 0 || setresgid(FIXTURE_NOBODY, FIXTURE_NOBODY, FIXTURE_NOBODY) < 0)
-		return -1;
-	return setresuid(FIXTURE_NOBODY, FIXTURE_NOBODY, FIXTURE_NOBODY);
+	struct libkdbus_builder b;
+	void *built;
+	int r;
+
+	libkdbus_build(&b, sizeof(struct kdbus_cmd), NULL, 0);
+	libkdbus_build_item(&b, type, &mask, sizeof(mask));
+	assert_int_equal(libkdbus_build_end(&b, &built), 0);
+	r = libkdbus_update(h, built);
+	libkdbus_build_clear(&b);
+	return r;
 }
 
-int fixture_as_nobody(int (*fn)(void *arg), void *arg)
+int fixture_info(struct libkdbus *h, uint64_t id, const char *name, uint64_t attach,
+		 const struct kdbus_info **ret)
 {
-	pid_t pid = fork();
-	int status;
+	struct libkdbus_builder b;
+	struct kdbus_cmd_info *cmd;
+	void *built;
+	int r;
 
-	assert_true(pid >= 0);
-	if (pid == 0)
-		_exit(become_nobody() < 0 ? 99 : fn(arg));
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	libkdbus_build(&b, sizeof(*cmd), NULL, 0);
+	if (name)
+		libkdbus_build_string(&b, KDBUS_ITEM_NAME, name);
+	assert_int_equal(libkdbus_build_end(&b, &built), 0);
+	cmd = built;
+	cmd->id = id;
+	cmd->attach_flags = attach;
+	r = libkdbus_conn_info(h, cmd);
+	if (r == 0) {
+		*ret = (const void *)((const char *)libkdbus_pool(h, NULL) + cmd->offset);
+		assert_int_equal((*ret)->size, cmd->info_size);
+	}
+	libkdbus_build_clear(&b);
+	return r;
+}
+
+int fixture_has(struct libkdbus *h, uint64_t id, const char *name)
+{
+	const struct kdbus_info *info;
+	int r = fixture_info(h, id, name, 0, &info);
+
+	if (r == 0)
+		assert_int_equal(libkdbus_done(h, info), 0);
+	return r;
+}
+
+int fixture_list(struct libkdbus *h, uint64_t flags, struct kdbus_cmd_list *ret)
+{
+	*ret = (struct kdbus_cmd_list){ .size = sizeof(*ret), .flags = flags };
+	return libkdbus_list(h, ret);
 }

@@ -10,6 +10,9 @@
  *
  * Each test has a fresh bus "<euid>-<unique>" with bloom {64, 1}, creator mask ALL and
  * MAKE_ACCESS_WORLD; connections have ACCEPT_FD, both masks ALL and a 16 MiB pool.
+ *
+ * The domain's directory is the working directory, and all paths are relative: other users get
+ * there whatever lies above it.
  */
 
 #include <errno.h>
@@ -26,14 +29,13 @@
 
 #include <libkdbus.h>
 
+#define FIXTURE_CONTROL	   "control"
 #define FIXTURE_POOL	   (16ULL << 20)
 #define FIXTURE_NOBODY	   65534
 #define FIXTURE_TIMEOUT_NS 20000000000ULL /* only ends a test that hangs */
 
 struct fixture {
-	char *domain;
-	char *name;
-	char *dir;
+	char *name; /* of the bus, and of its directory */
 	char *path; /* of the default endpoint */
 	struct libkdbus *owner;
 };
@@ -50,10 +52,23 @@ int fixture_end(void **state);
 
 /* Open a node without connecting; fails the test if that fails. */
 struct libkdbus *fixture_open(const char *path);
-char *fixture_control(const struct fixture *f);
 
 /* BUS_MAKE with the default parameters; the command's return value. */
 int fixture_make_bus(struct libkdbus *control, const char *name, uint64_t flags);
+
+/* The other set-up commands. @access are policy records in list order; a name opens a record. */
+struct access {
+	const char *name;
+	uint64_t type;
+	uint64_t access;
+	uint64_t id;
+};
+
+int fixture_make_endpoint(struct libkdbus *h, const char *name, uint64_t flags);
+int fixture_update_endpoint(struct libkdbus *h, const struct access *access, size_t n);
+/* A special connection; NULL and the negative errno if it is refused. */
+struct libkdbus *fixture_special(const struct fixture *f, uint64_t flags,
+				 const struct access *access, size_t n, int *ret_error);
 
 /* An ordinary connection of the default kind on the bus, or on @path. */
 struct libkdbus *fixture_connect(const struct fixture *f);
@@ -67,10 +82,23 @@ int fixture_hello(struct libkdbus *h, uint64_t flags, uint64_t attach_send, uint
 /* FREE, and the other commands that take no more than this */
 int fixture_free(struct libkdbus *h, uint64_t offset);
 int fixture_byebye(struct libkdbus *h);
+/* UPDATE with policy records, or with one mask */
+int fixture_update_policy(struct libkdbus *h, const struct access *access, size_t n);
+int fixture_update_mask(struct libkdbus *h, uint64_t type, uint64_t mask);
+/* CONN_INFO by id, by name, or both; *@ret is to be freed with libkdbus_done(). */
+int fixture_info(struct libkdbus *h, uint64_t id, const char *name, uint64_t attach,
+		 const struct kdbus_info **ret);
+/* As much of it as most tests want: the return value */
+int fixture_has(struct libkdbus *h, uint64_t id, const char *name);
+/* LIST; *@ret is to be freed by offset. */
+int fixture_list(struct libkdbus *h, uint64_t flags, struct kdbus_cmd_list *ret);
 
 /* Matches: one entry with the items built so far; the builder is cleared. */
 int fixture_match(struct libkdbus *h, uint64_t cookie, uint64_t flags, struct libkdbus_builder *b);
 void fixture_match_start(struct libkdbus_builder *b);
+/* One entry for notifications about an id, or about a name */
+void fixture_watch_id(struct libkdbus *h, uint64_t type, uint64_t id);
+void fixture_watch_name(struct libkdbus *h, uint64_t type, const char *name);
 /* One entry that catches every user signal: an ID rule of ~0 */
 int fixture_match_all(struct libkdbus *h);
 
@@ -88,7 +116,11 @@ struct letter {
 	size_t size;
 	const int *fds;
 	size_t n_fds;
-	bool bloom; /* an all-zero filter of 64 bytes, generation 0 */
+	const int *memfds; /* 8 bytes of each */
+	size_t n_memfds;
+	bool bloom; /* a filter of 64 bytes: @filter, or all zero */
+	const unsigned char *filter;
+	uint64_t generation;
 };
 
 int fixture_send(struct libkdbus *h, const struct letter *letter);
@@ -101,8 +133,20 @@ int fixture_broadcast(struct libkdbus *h, uint64_t cookie);
 
 /* RECV without waiting; -EAGAIN if there is nothing. */
 int fixture_recv(struct libkdbus *h, struct kdbus_cmd_recv *cmd);
+int fixture_recv_flags(struct libkdbus *h, uint64_t flags, int64_t priority,
+		       struct kdbus_cmd_recv *cmd);
+const struct kdbus_msg *fixture_message(struct libkdbus *h, uint64_t offset);
+/* RECV and FREE, of as many messages as there are; their number */
+unsigned int fixture_drain(struct libkdbus *h);
 /* The next message, waiting for it; fails the test if none comes. */
 const struct kdbus_msg *fixture_await(struct libkdbus *h);
+/* The same, which must have that cookie, and is freed. */
+void fixture_expect(struct libkdbus *h, uint64_t cookie);
+/*
+ * Wait until a message is queued, and leave it there: an engine may deliver a broadcast after SEND
+ * has returned (doc/compat.md); everything else is there at once.
+ */
+void fixture_await_queued(struct libkdbus *h);
 /* Nothing is there to be received */
 void fixture_assert_empty(struct libkdbus *h);
 const struct kdbus_item *fixture_item(const struct kdbus_msg *msg, uint64_t type);
@@ -110,8 +154,45 @@ const struct kdbus_item *fixture_item(const struct kdbus_msg *msg, uint64_t type
 /* An absolute deadline @ms from now */
 uint64_t fixture_deadline(unsigned int ms);
 
-/* Run @fn as uid and gid 65534 in a child process; its return value is the exit status. */
+/* A sealed memfd of 16 bytes */
+int fixture_memfd(void);
+
+/* ---- other processes ---- */
+
+/*
+ * Run @fn in a child process, as that uid and gid without groups; the result is its exit status.
+ * Handles do not survive a fork: the child opens its own. What fails in it ends it.
+ */
+int fixture_as_user(unsigned int id, int (*fn)(void *arg), void *arg);
 int fixture_as_nobody(int (*fn)(void *arg), void *arg);
 bool fixture_can_change_user(void);
+
+/**
+ * struct companion - a child process that goes step by step with the test
+ */
+struct companion {
+	pid_t pid;
+	int sock;
+};
+
+/* Start @fn as user @id; it gets its own side of the companion. */
+void companion_start(struct companion *c, unsigned int id,
+		     int (*fn)(struct companion *self, void *arg), void *arg);
+/* Both sides: wait until the other one is here as well. */
+void companion_meet(struct companion *c);
+/* Tell the other side a number, and hear it. */
+void companion_tell(struct companion *c, uint64_t value);
+uint64_t companion_hear(struct companion *c);
+/* Wait for its end; the exit status. */
+int companion_end(struct companion *c);
+
+/* A test that needs to be root says so. */
+#define FIXTURE_NEEDS_ROOT()                                          \
+	do {                                                          \
+		if (!fixture_can_change_user()) {                     \
+			print_message("# needs other users: root\n"); \
+			skip();                                       \
+		}                                                     \
+	} while (0)
 
 #endif

@@ -91,21 +91,6 @@ static void name_takeover(void **state)
 	libkdbus_close(a);
 }
 
-static void watch_name(struct libkdbus *h, uint64_t type, const char *name)
-{
-	struct libkdbus_builder b;
-	struct kdbus_notify_name_change *rule;
-	size_t size = sizeof(*rule) + strlen(name) + 1;
-
-	fixture_match_start(&b);
-	rule = libkdbus_build_item(&b, type, NULL, size);
-	assert_non_null(rule);
-	rule->old_id.id = KDBUS_MATCH_ID_ANY;
-	rule->new_id.id = KDBUS_MATCH_ID_ANY;
-	memcpy(rule->name, name, strlen(name) + 1);
-	assert_int_equal(fixture_match(h, 0, 0, &b), 0);
-}
-
 /* The next message of @h tells that @name went from @old to @now. */
 static void assert_told(struct libkdbus *h, uint64_t type, uint64_t old, uint64_t now,
 			const char *name)
@@ -127,7 +112,7 @@ static void match_name_add(void **state)
 	struct libkdbus *h = fixture_connect(*state);
 	const char *name = "foo.bla.blaz";
 
-	watch_name(h, KDBUS_ITEM_NAME_ADD, name);
+	fixture_watch_name(h, KDBUS_ITEM_NAME_ADD, name);
 	assert_int_equal(libkdbus_acquire(h, name, 0, NULL), 0);
 	assert_told(h, KDBUS_ITEM_NAME_ADD, 0, fixture_id(h), name);
 	libkdbus_close(h);
@@ -139,7 +124,7 @@ static void match_name_remove(void **state)
 	const char *name = "foo.bla.blaz";
 
 	assert_int_equal(libkdbus_acquire(h, name, 0, NULL), 0);
-	watch_name(h, KDBUS_ITEM_NAME_REMOVE, name);
+	fixture_watch_name(h, KDBUS_ITEM_NAME_REMOVE, name);
 	assert_int_equal(libkdbus_release(h, name), 0);
 	assert_told(h, KDBUS_ITEM_NAME_REMOVE, fixture_id(h), 0, name);
 	libkdbus_close(h);
@@ -151,7 +136,7 @@ static void match_name_change(void **state)
 	const char *name = "foo.bla.blaz";
 
 	assert_int_equal(libkdbus_acquire(a, name, 0, NULL), 0);
-	watch_name(a, KDBUS_ITEM_NAME_CHANGE, name);
+	fixture_watch_name(a, KDBUS_ITEM_NAME_CHANGE, name);
 	assert_int_equal(libkdbus_acquire(b, name, KDBUS_NAME_QUEUE, NULL), 0);
 	assert_int_equal(libkdbus_release(a, name), 0);
 	assert_told(a, KDBUS_ITEM_NAME_CHANGE, fixture_id(a), fixture_id(b), name);
