@@ -34,7 +34,7 @@ demo: ## install what a build needs, build, show two programs talk over a privat
 
 .PHONY: check
 check: ## install what the tests need, run all tests
-	@tools/setup/install build check
+	@tools/setup/install build demo check
 	@tests/run
 
 .PHONY: install

@@ -40,6 +40,35 @@ int bus_directory(struct bus *b)
 	return 0;
 }
 
+static void log_path(const struct bus *b, char *buf, size_t size)
+{
+	snprintf(buf, size, "%s/log", b->directory);
+}
+
+void bus_log(const struct bus *b)
+{
+	char path[128];
+	int fd;
+
+	log_path(b, path, sizeof(path));
+	fd = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+	if (fd >= 0)
+		dup2(fd, STDERR_FILENO);
+}
+
+void bus_show_log(const struct bus *b)
+{
+	char path[128], line[256];
+	FILE *f;
+
+	log_path(b, path, sizeof(path));
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		fputs(line, stderr);
+	if (f)
+		fclose(f);
+}
+
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	return remove(path);
@@ -143,6 +172,7 @@ static int run_daemon(struct bus *b, const char *config)
 	if (b->pid == 0) {
 		int fd = dup(fds[1]);
 
+		bus_log(b);
 		snprintf(ready, sizeof(ready), "--print-address=%d", fd);
 		execlp("dbus-daemon", "dbus-daemon", "--nofork", option, ready, (char *)NULL);
 		_exit(127);
@@ -167,6 +197,7 @@ static int start_dbus_daemon(struct bus *b)
 		r = run_daemon(b, config);
 	if (r < 0) {
 		bus_fail(b, r, "cannot start it");
+		bus_show_log(b);
 		bus_stop(b);
 		return r;
 	}
@@ -210,7 +241,13 @@ int bus_start(enum bus_kind kind, const struct options *o, struct bus *ret)
 	}
 	if (kind == BUS_DBUS_DAEMON)
 		return start_dbus_daemon(ret);
-	return -ENOSYS;
+#ifdef HAVE_SDBUS
+	return broker_start(ret);
+#else
+	snprintf(ret->missing, sizeof(ret->missing),
+		 "this build cannot control it; install the package libsystemd-dev and build anew");
+	return 0;
+#endif
 }
 
 void bus_stop(struct bus *b)
@@ -219,6 +256,10 @@ void bus_stop(struct bus *b)
 		libkdbus_daemon_stop(b->own);
 	else
 		child_terminate(b->pid);
+#ifdef HAVE_SDBUS
+	if (b->kind == BUS_DBUS_BROKER)
+		broker_stop(b);
+#endif
 	if (b->controller >= 0)
 		close(b->controller);
 	bus_remove_directory(b);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* kdbus-bench pipe: the floor for all the rest, after perf bench sched pipe. */
+#include <sched.h>
+#include <stdio.h>
+
 #include "commands.h"
-#include "set.h"
+#include "plan.h"
 
 static const struct subject subjects[] = {
 	{ .name = "pipe", .transport = &transport_pipe },
@@ -28,44 +31,45 @@ static void print_table(const struct report *r)
 }
 
 /* Two that spin on one CPU wait for the end of each other's time slice. */
-static bool spin_useless(const struct options *o, const struct report *r)
+static bool spin_useless(const struct options *o)
 {
+	cpu_set_t usable;
+
 	if (o->n_cpus)
 		return o->n_cpus == 1 || o->cpus[0] == o->cpus[1];
-	return r->regime.cpus_usable < 2;
+	return sched_getaffinity(0, sizeof(usable), &usable) == 0 && CPU_COUNT(&usable) < 2;
+}
+
+static void note(struct report *r)
+{
+	if (spin_useless(r->options))
+		report_peer(r, "spin", NULL, "needs client and server on different CPUs");
 }
 
 int command_pipe(const struct options *o)
 {
 	struct row row = { .name = "ping-pong" };
 	struct column columns[N];
-	struct report report;
-	unsigned int n = N;
-	struct set set;
-	int r;
+	unsigned int i;
 
-	report_init(&report, "pipe", o);
-	if (spin_useless(o, &report)) {
-		report_peer(&report, "spin", NULL, "needs client and server on different CPUs");
-		n--;
-	}
 	row.order = (struct order){
 		.count = o->count,
 		.ns = o->quick ? 50000000 : 500000000,
 		.warm_ns = o->quick ? 5000000 : 50000000,
 	};
-	r = set_start(&set, subjects, n, o, &report);
-	if (r == 0) {
-		set_columns(&set, JOB_COPY, columns);
-		r = set_measure(&set, columns, n, &row, 1, &report);
-		set_stop(&set);
-	}
-	if (r == 0) {
-		print_table(&report);
-		report_details(&report, stdout);
-		report_missing(&report, stdout);
-		r = report_files(&report);
-	}
-	report_clear(&report);
-	return r;
+	for (i = 0; i < N; i++)
+		columns[i] = (struct column){ .subject = i };
+	return plan_run(
+		&(struct plan){
+			.name = "pipe",
+			.subjects = subjects,
+			.n_subjects = spin_useless(o) ? N - 1 : N,
+			.columns = columns,
+			.n_columns = spin_useless(o) ? N - 1 : N,
+			.rows = &row,
+			.n_rows = 1,
+			.note = note,
+			.print = print_table,
+		},
+		o);
 }

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "commands.h"
-#include "set.h"
+#include "plan.h"
 
 #define WINDOW	     32
 #define WINDOW_BYTES (128U << 10)
@@ -16,8 +16,6 @@ static const struct subject subjects[] = {
 	{ .name = "libkdbus", .bus = BUS_KDBUS, .transport = &transport_user },
 };
 #define N (sizeof(subjects) / sizeof(subjects[0]))
-
-static const uint64_t default_sizes[] = { 64, 4096, 65536 };
 
 static void print_table(const struct report *r)
 {
@@ -59,58 +57,57 @@ static void make_row(struct row *row, const struct options *o, uint64_t size, bo
 	};
 }
 
-static int measure(struct set *set, struct report *report, const struct options *o)
-{
-	struct row rows[2 * OPTIONS_LIST_MAX];
-	struct column columns[N];
-	unsigned int i, n = 0;
-
-	for (i = 0; i < o->n_sizes; i++) {
-		if (o->sizes[i] > KDBUS_MAX)
-			report_peer(report, "libkdbus", NULL,
-				    "no row for more than 2 MiB, which must go in a memfd");
-		make_row(&rows[n++], o, o->sizes[i], true);
-		make_row(&rows[n++], o, o->sizes[i], false);
-	}
-	set_columns(set, JOB_COPY, columns);
-	columns[N - 1].max = KDBUS_MAX;
-	return set_measure(set, columns, N, rows, n, report);
-}
-
 static void print(const struct report *report)
 {
 	static const char *const relayed[] = { "socket dbus" };
 	static const char *const direct[] = { "socket single" };
 
 	print_table(report);
-	report_details(report, stdout);
-	report_missing(report, stdout);
 	report_verdict(report, "libkdbus", relayed, 1, stdout);
 	report_verdict(report, "libkdbus", direct, 1, stdout);
 }
 
+static void note(struct report *r)
+{
+	unsigned int i;
+
+	for (i = 0; i < r->options->n_sizes; i++)
+		if (r->options->sizes[i] > KDBUS_MAX) {
+			report_peer(r, "libkdbus above 2M", NULL,
+				    "a message takes 2 MiB in payload vectors; more goes in a memfd");
+			return;
+		}
+}
+
 int command_socket(const struct options *options)
 {
+	static const uint64_t default_sizes[] = { 64, 4096, 65536 };
+	struct row rows[2 * OPTIONS_LIST_MAX];
 	struct options o = *options;
-	struct report report;
-	struct set set;
-	unsigned int i;
-	int r;
+	struct column columns[N];
+	unsigned int i, n = 0;
 
-	for (i = 0; !options->n_sizes && i < 3; i++)
-		o.sizes[o.n_sizes++] = default_sizes[i];
+	plan_sizes(&o, default_sizes, 3);
 	if (!o.count)
 		o.count = o.quick ? 1000 : 20000;
-	report_init(&report, "socket", &o);
-	r = set_start(&set, subjects, N, &o, &report);
-	if (r == 0) {
-		r = measure(&set, &report, &o);
-		set_stop(&set);
+	for (i = 0; i < o.n_sizes; i++) {
+		make_row(&rows[n++], &o, o.sizes[i], true);
+		make_row(&rows[n++], &o, o.sizes[i], false);
 	}
-	if (r == 0) {
-		print(&report);
-		r = report_files(&report);
-	}
-	report_clear(&report);
-	return r;
+	for (i = 0; i < N; i++)
+		columns[i] = (struct column){ .subject = i };
+	columns[N - 1].max = KDBUS_MAX;
+	return plan_run(
+		&(struct plan){
+			.name = "socket",
+			.subjects = subjects,
+			.n_subjects = N,
+			.columns = columns,
+			.n_columns = N,
+			.rows = rows,
+			.n_rows = n,
+			.note = note,
+			.print = print,
+		},
+		&o);
 }

@@ -11,6 +11,9 @@
 
 #include "options.h"
 
+int command_chart(const struct options *o);
+int command_latency(const struct options *o);
+int command_rpc(const struct options *o);
 int command_pipe(const struct options *o);
 int command_socket(const struct options *o);
 

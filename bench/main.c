@@ -15,6 +15,9 @@ struct command {
 };
 
 static const struct command commands[] = {
+	{ "chart", command_chart, OPTION_MEASURE | OPTION_SIZES | OPTION_COUNT, 0 },
+	{ "latency", command_latency, OPTION_MEASURE | OPTION_SECONDS | OPTION_COUNT, 0 },
+	{ "rpc", command_rpc, OPTION_MEASURE | OPTION_SIZES | OPTION_COUNT, 0 },
 	{ "pipe", command_pipe, OPTION_MEASURE | OPTION_COUNT | OPTION_THREADS, 0 },
 	{ "socket", command_socket, OPTION_MEASURE | OPTION_SIZES | OPTION_COUNT, 0 },
 };
@@ -24,6 +27,17 @@ static const char help_text[] =
 	"Usage: kdbus-bench SUBCOMMAND [OPTION...]\n"
 	"Measure kdbus next to what would be used instead, in one run.\n"
 	"\n"
+	"  chart    calls with a payload and an empty reply, one at a time: transactions a\n"
+	"           second for 1 B to 4 MiB, over libkdbus with the payload in the message\n"
+	"           (COPY) and in a sealed memfd of its own (MEMFD), over dbus-daemon and\n"
+	"           dbus-broker with sd-bus, over a UNIX socket. One message: a call or a\n"
+	"           reply; a transaction is two.\n"
+	"  latency  packets of 64 bytes that are answered with as many; both sides sleep in\n"
+	"           poll(2) as event loops do. A line a second; the latency is that of a\n"
+	"           packet there and back. One message: a packet, one way.\n"
+	"  rpc      calls with a string, answered with two characters: seconds for 1000\n"
+	"           calls of 4 kB to 1 MB through libkdbus, a UNIX socket, and libdbus,\n"
+	"           sd-bus and GDBus on either D-Bus daemon. One message: a call or a reply.\n"
 	"  pipe     ping-pong of a number over pipe, eventfd, futex, UNIX socket and\n"
 	"           spinning shared memory. One message: one number, one way.\n"
 	"  socket   calls with the same payload in request and reply: over a UNIX socket\n"
@@ -40,8 +54,10 @@ static const char help_text[] =
 	"  --engine user  the engine libkdbus uses\n"
 	"  --kdbusd PATH  the daemon to start (default: KDBUSD, else next to this program)\n"
 	"  --corrupt N    damage request N on purpose: the run must fail\n"
-	"  --sizes N,...  payload sizes in bytes; k and M for 1024 and 1048576 (socket)\n"
-	"  --count N      transactions in a repetition (pipe, socket)\n"
+	"  --sizes N,...  payload sizes in bytes; k and M for 1024 and 1048576 (chart, rpc,\n"
+	"                 socket)\n"
+	"  --count N      transactions in a repetition (all)\n"
+	"  --seconds N    how long for each subject; the repetitions (latency)\n"
 	"  --threads      two threads of one process instead of two processes (pipe)\n"
 	"  --help         show this help\n"
 	"  --version      show the version\n"

@@ -51,6 +51,19 @@ unsigned char *payload_next(struct payload *p)
 	return p->data;
 }
 
+const char *payload_next_string(struct payload *p, size_t size)
+{
+	unsigned char *data = payload_next(p);
+
+	data[size] = '\0';
+	return (const char *)data;
+}
+
+void payload_end_string(struct payload *p, size_t size)
+{
+	p->data[size] = size < PAYLOAD_MAX ? pattern(size) : '\0';
+}
+
 static size_t first_difference(const unsigned char *a, const unsigned char *b, size_t n)
 {
 	size_t i;

@@ -42,6 +42,12 @@ void payload_clear(struct payload *p);
 /** payload_next() - stamp the next message and hand out its first byte */
 unsigned char *payload_next(struct payload *p);
 
+/** payload_next_string() - as payload_next(), NUL-terminated behind @size bytes */
+const char *payload_next_string(struct payload *p, size_t size);
+
+/** payload_end_string() - take the NUL away again */
+void payload_end_string(struct payload *p, size_t size);
+
 /**
  * payload_check() - compare a received message with the one that is due
  * @p: receiver's end

@@ -125,6 +125,8 @@ static int measure_cell(struct set *s, const struct column *col, const struct ro
 	r = link_run(link, &order);
 	if (r < 0)
 		return r;
+	if (col->each)
+		col->each(link);
 	cell = report_cell(report, row->name, col->name ? col->name : link->subject);
 	if (!cell)
 		return -ENOMEM;

@@ -57,12 +57,14 @@ void set_stop(struct set *s);
  * @name: of the cells; NULL: the subject's
  * @kind: how requests carry their payload
  * @max: largest payload it is measured with, 0 for no limit
+ * @each: called after each measurement with its result in shared memory; optional
  */
 struct column {
 	unsigned int subject;
 	const char *name;
 	enum job_kind kind;
 	size_t max;
+	void (*each)(const struct link *l);
 };
 
 /** struct row - the order every column gets */

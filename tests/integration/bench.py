@@ -79,10 +79,22 @@ def measurements():
     measure('socket', '--count', '40', '--sizes', '1,4k,64k',
             rows=['sync 1', 'async 1', 'sync 4k', 'async 64k'],
             subjects=('socket single', 'socket dbus', 'libkdbus'))
+    buses = ('dbus-daemon', 'dbus-broker')
+    measure('chart', '--count', '5', '--sizes', '1,4k,1M', rows=['1', '4k', '1M'],
+            subjects=('COPY', 'MEMFD', 'socket', *buses))
+    measure('chart', '--count', '2', '--sizes', '4M', rows=['4M'],
+            subjects=('MEMFD', 'socket', *buses))
+    measure('latency', '--count', '20', rows=['bounce'], subjects=('libkdbus', 'socket', *buses))
+    clients = [f'{bus} {client}' for bus in ('daemon', 'broker')
+               for client in ('libdbus', 'sd-bus', 'GDBus')]
+    measure('rpc', '--count', '5', '--sizes', '4k,64k', rows=['4k', '64k'],
+            subjects=('libkdbus', 'socket', *clients))
 
 
 def corruption():
-    for args in (('pipe', '--count', '50'), ('socket', '--count', '50', '--sizes', '4k')):
+    for args in (('chart', '--count', '50', '--sizes', '4k'), ('rpc', '--count', '50'),
+                 ('pipe', '--count', '50'),
+                 ('socket', '--count', '50', '--sizes', '4k')):
         run = bench(*args, '--quick', '--repeat', '1', '--corrupt', '7')
         check(f'{args[0]}: a damaged byte fails the run',
               ['' if run.returncode == 1 and 'request' in run.stderr else
@@ -156,6 +168,7 @@ def main():
     refusals()
     interrupted('pipe', '--busy', '2', children=12)
     interrupted('socket', children=8)
+    interrupted('chart', children=11)
     print(f'1..{len(RESULTS)}')
     for number, (name, problems) in enumerate(RESULTS, 1):
         print(f'{"not ok" if problems else "ok"} {number} - {name}')
