@@ -59,10 +59,8 @@ static int append_policy(sd_bus_message *m)
 	if (r >= 0)
 		r = sd_bus_message_open_container(m, 'r', POLICY);
 	if (r >= 0)
-		r = sd_bus_message_append(m, "a(u(" BATCH "))", 1, UINT32_MAX,
-					  1, 1ULL,
-					  1, 1, 1ULL, 1, "",
-					  1, 1, 1ULL, "", "", "", "", 0, 0, 0ULL, UINT64_MAX,
+		r = sd_bus_message_append(m, "a(u(" BATCH "))", 1, UINT32_MAX, 1, 1ULL, 1, 1, 1ULL,
+					  1, "", 1, 1, 1ULL, "", "", "", "", 0, 0, 0ULL, UINT64_MAX,
 					  1, 1, 1ULL, "", "", "", "", 0, 0, 0ULL, UINT64_MAX);
 	if (r >= 0)
 		r = sd_bus_message_append(m, "a(buu(" BATCH "))a(ss)bs", 0, 0, 0, "session");

@@ -54,7 +54,7 @@ void bus_stop(struct bus *b);
 int bus_directory(struct bus *b);
 void bus_remove_directory(struct bus *b);
 int bus_fail(const struct bus *b, int error, const char *what);
-void bus_log(const struct bus *b);	     /* in the child: stderr into a file */
+void bus_log(const struct bus *b); /* in the child: stderr into a file */
 void bus_show_log(const struct bus *b); /* that file to stderr, when the start failed */
 int broker_start(struct bus *b);
 void broker_stop(struct bus *b);

@@ -31,7 +31,8 @@ static void print_percentiles(const struct report *r)
 	unsigned int i;
 
 	printf("\n# Latency from sending a packet until it is back (usecs)\n%-14s %10s %10s %10s "
-	       "%10s %10s\n", "OVER", "PACKETS", "P50", "P99", "P99.9", "MAX");
+	       "%10s %10s\n",
+	       "OVER", "PACKETS", "P50", "P99", "P99.9", "MAX");
 	for (i = 0; i < r->n_cells; i++) {
 		h = r->cells[i]->hist;
 		printf("%-14s %10llu %10.2f %10.2f %10.2f %10.2f\n", r->cells[i]->subject,

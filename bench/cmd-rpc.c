@@ -8,10 +8,10 @@
 
 #define CALLS 1000
 
-#define CLIENT(bus_name, bus_kind, client, library)                                                \
-	{                                                                                          \
-		.name = bus_name " " client, .bus = bus_kind, .transport = TRANSPORT_##library,    \
-		.package = PACKAGE_##library                                                       \
+#define CLIENT(bus_name, bus_kind, client, library)                                             \
+	{                                                                                       \
+		.name = bus_name " " client, .bus = bus_kind, .transport = TRANSPORT_##library, \
+		.package = PACKAGE_##library                                                    \
 	}
 
 static const struct subject subjects[] = {

@@ -73,8 +73,9 @@ static void note(struct report *r)
 
 	for (i = 0; i < r->options->n_sizes; i++)
 		if (r->options->sizes[i] > KDBUS_MAX) {
-			report_peer(r, "libkdbus above 2M", NULL,
-				    "a message takes 2 MiB in payload vectors; more goes in a memfd");
+			report_peer(
+				r, "libkdbus above 2M", NULL,
+				"a message takes 2 MiB in payload vectors; more goes in a memfd");
 			return;
 		}
 }

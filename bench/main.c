@@ -50,6 +50,7 @@ static const char help_text[] =
 	"  --quick        take less than 20 seconds\n"
 	"  --pin CPU,...  bind client, server and daemon to these CPUs\n"
 	"  --busy N       with N competing processes that burn CPU\n"
+	"  --only A,...   measure these subjects and no others; names as in the tables\n"
 	"  --json FILE    write all samples and histograms (schema: bench/README.md)\n"
 	"  --engine user  the engine libkdbus uses\n"
 	"  --kdbusd PATH  the daemon to start (default: KDBUSD, else next to this program)\n"

@@ -29,6 +29,7 @@ enum {
 	OPT_SECONDS,
 	OPT_OUTPUT,
 	OPT_THRESHOLD,
+	OPT_ONLY,
 };
 
 static const struct option long_options[] = {
@@ -47,10 +48,11 @@ static const struct option long_options[] = {
 	{ "seconds", required_argument, NULL, OPT_SECONDS },
 	{ "output", required_argument, NULL, OPT_OUTPUT },
 	{ "threshold", required_argument, NULL, OPT_THRESHOLD },
+	{ "only", required_argument, NULL, OPT_ONLY },
 	{ NULL, 0, NULL, 0 },
 };
 
-/* The subcommands that know an option; 0 below 256 entries would be a wrong index. */
+/* The subcommands that know an option. */
 static const unsigned int needs[] = {
 	[OPT_REPEAT - 256] = OPTION_MEASURE,
 	[OPT_QUICK - 256] = OPTION_MEASURE,
@@ -67,7 +69,21 @@ static const unsigned int needs[] = {
 	[OPT_SECONDS - 256] = OPTION_SECONDS,
 	[OPT_OUTPUT - 256] = OPTION_OUTPUT,
 	[OPT_THRESHOLD - 256] = OPTION_THRESHOLD,
+	[OPT_ONLY - 256] = OPTION_MEASURE,
 };
+
+bool options_wants(const struct options *o, const char *subject)
+{
+	size_t n = strlen(subject);
+	const char *at = o->only;
+
+	if (!at)
+		return true;
+	for (; (at = strstr(at, subject)); at++)
+		if ((at == o->only || at[-1] == ',') && (at[n] == ',' || !at[n]))
+			return true;
+	return false;
+}
 
 bool options_size(const char *text, uint64_t *ret)
 {
@@ -230,6 +246,9 @@ static int take(int c, char *value, struct options *o)
 		return 0;
 	case OPT_KDBUSD:
 		o->kdbusd = value;
+		return 0;
+	case OPT_ONLY:
+		o->only = value;
 		return 0;
 	case OPT_ENGINE:
 		return engine(value);

@@ -35,6 +35,7 @@ enum {
  * @seconds: from --seconds, 0 if not given
  * @corrupt: number of the request to damage, 0 for none
  * @threshold: from --threshold, as a factor: 1.05 is 5 %
+ * @only: from --only, names of subjects with commas between them, or NULL for all
  * @arguments: what is left after the options
  */
 struct options {
@@ -50,6 +51,7 @@ struct options {
 	unsigned int seconds;
 	uint64_t corrupt;
 	double threshold;
+	const char *only;
 	const char *json;
 	const char *plot;
 	const char *output;
@@ -72,6 +74,9 @@ struct options {
  */
 int options_parse(const char *name, unsigned int allowed, int argc, char **argv,
 		  struct options *ret);
+
+/** options_wants() - does --only ask for @subject, or is there no --only? */
+bool options_wants(const struct options *o, const char *subject);
 
 /** options_size() - a number with k or M behind it for 1024 and 1048576; false if it is none */
 bool options_size(const char *text, uint64_t *ret);

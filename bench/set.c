@@ -19,10 +19,13 @@ void set_progress(const char *what, const char *row, unsigned int i, unsigned in
 }
 
 /* Why subject i cannot be measured; "" if it can. */
-static const char *lacks(const struct set *s, const struct subject *sub, char *buf, size_t size)
+static const char *lacks(const struct set *s, const struct options *o, const struct subject *sub,
+			 char *buf, size_t size)
 {
 	buf[0] = '\0';
-	if (!sub->transport)
+	if (!options_wants(o, sub->name))
+		snprintf(buf, size, "left out by --only");
+	else if (!sub->transport)
 		snprintf(buf, size, "not in this build; install the package %s and build anew",
 			 sub->package);
 	else if (s->buses[sub->bus].missing[0])
@@ -37,7 +40,8 @@ static int start_buses(struct set *s, const struct options *o)
 	int r = 0;
 
 	for (i = 0; i < s->n; i++)
-		wanted[s->subjects[i].bus] |= s->subjects[i].transport != NULL;
+		wanted[s->subjects[i].bus] |= s->subjects[i].transport != NULL &&
+					      options_wants(o, s->subjects[i].name);
 	for (i = 1; i < N_BUSES && r == 0; i++) {
 		if (wanted[i])
 			r = bus_start(i, o, &s->buses[i]);
@@ -61,7 +65,7 @@ static int start_link(struct set *s, unsigned int i, const struct options *o, st
 	};
 	char missing[160];
 
-	report_peer(report, sub->name, bus->version, lacks(s, sub, missing, sizeof(missing)));
+	report_peer(report, sub->name, bus->version, lacks(s, o, sub, missing, sizeof(missing)));
 	return missing[0] ? 0 : link_start(&plan, o, &s->links[i]);
 }
 
@@ -77,6 +81,13 @@ int set_start(struct set *s, const struct subject *subjects, unsigned int n,
 	r = start_buses(s, o);
 	for (i = 0; i < n && r == 0; i++)
 		r = start_link(s, i, o, report);
+	for (i = 0; i < n && r == 0 && !s->links[i]; i++)
+		;
+	if (r == 0 && i == n) {
+		fprintf(stderr, "kdbus-bench: nothing to measure\n");
+		report_missing(report, stderr);
+		r = -EINVAL;
+	}
 	if (r == 0)
 		r = child_hogs(o->busy, s->hogs);
 	if (r == 0)

@@ -11,10 +11,10 @@
 
 #define CALL_TIMEOUT_MS 60000
 
-static const char introspection[] =
-	"<node><interface name='" PEER_INTERFACE "'><method name='" PEER_METHOD "'>"
-	"<arg type='s' direction='in'/><arg type='s' direction='out'/>"
-	"</method></interface></node>";
+static const char introspection[] = "<node><interface name='" PEER_INTERFACE
+				    "'><method name='" PEER_METHOD "'>"
+				    "<arg type='s' direction='in'/><arg type='s' direction='out'/>"
+				    "</method></interface></node>";
 
 static int failed(struct link *l, GError *e, const char *what)
 {
@@ -56,24 +56,24 @@ static int check(struct link *l, struct payload *p, GVariant *v, size_t expected
 
 /* ---- server ---- */
 
-static void on_call(GDBusConnection *c, const char *sender, const char *path,
-		    const char *interface, const char *method, GVariant *parameters,
-		    GDBusMethodInvocation *invocation, void *arg)
+static void on_call(GDBusConnection *c, const char *sender, const char *path, const char *interface,
+		    const char *method, GVariant *parameters, GDBusMethodInvocation *invocation,
+		    void *arg)
 {
 	struct link *l = arg;
 	const struct job *job = &l->shared->job;
 
 	if (check(l, link_server_in(l), parameters, job->request) < 0)
 		_exit(1);
-	g_dbus_method_invocation_return_value(invocation,
-					      compose(link_server_out(l), job->reply));
+	g_dbus_method_invocation_return_value(invocation, compose(link_server_out(l), job->reply));
 }
 
 static int take_name(struct link *l, GDBusConnection *c)
 {
 	GError *e = NULL;
-	GVariant *v = g_dbus_connection_call_sync(c, "org.freedesktop.DBus", "/org/freedesktop/DBus",
-						  "org.freedesktop.DBus", "RequestName",
+	GVariant *v = g_dbus_connection_call_sync(c, "org.freedesktop.DBus",
+						  "/org/freedesktop/DBus", "org.freedesktop.DBus",
+						  "RequestName",
 						  g_variant_new("(su)", l->service, 0), NULL,
 						  G_DBUS_CALL_FLAGS_NONE, -1, NULL, &e);
 

@@ -140,8 +140,8 @@ static void close_libdbus(struct link *l)
 
 static int call_libdbus(struct link *l, const struct job *job)
 {
-	DBusMessage *m = dbus_message_new_method_call(l->service, PEER_PATH, PEER_INTERFACE,
-						      PEER_METHOD);
+	DBusMessage *m =
+		dbus_message_new_method_call(l->service, PEER_PATH, PEER_INTERFACE, PEER_METHOD);
 	DBusError e = DBUS_ERROR_INIT;
 	DBusMessage *reply = NULL;
 	int r;
