@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
 
@@ -138,9 +139,61 @@ static unsigned long steps_to_connect_and_disconnect(size_t n)
 	return worst;
 }
 
+/* One user per uid, entered in ascending order, the worst one for a tree. */
+static unsigned long steps_to_find_a_user(size_t n)
+{
+	unsigned long worst = 0, before;
+	struct core_user *user, **used = calloc(n, sizeof(struct core_user *));
+	struct core_users users;
+
+	assert_non_null(used);
+	core_users_init(&users);
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(core_users_get(&users, i, &used[i]), 0);
+	for (size_t i = 0; i < n; i += 1 + n / 1000) {
+		before = core_steps;
+		assert_int_equal(core_users_get(&users, i, &user), 0);
+		cost_worst(&worst, before);
+		assert_ptr_equal(user, used[i]);
+		core_user_unref(user);
+	}
+	for (size_t i = 0; i < n; i++)
+		core_user_unref(used[i]);
+	core_users_deinit(&users);
+	free(used);
+	return worst;
+}
+
+static unsigned long steps_to_make_and_end_an_endpoint(size_t n)
+{
+	struct core_endpoint *eps = calloc(n, sizeof(*eps)), ep;
+	unsigned long worst = 0, before;
+	struct world world;
+	char name[32];
+
+	assert_non_null(eps);
+	world_init(&world, 0);
+	for (size_t i = 0; i < n; i++) {
+		snprintf(name, sizeof(name), "0-%08zu", i);
+		assert_int_equal(core_endpoint_make(&world.bus, &eps[i], name, 0), 0);
+	}
+	for (int i = 0; i < 10; i++) {
+		before = core_steps;
+		snprintf(name, sizeof(name), "0-%08zux", n * i / 10);
+		assert_int_equal(core_endpoint_make(&world.bus, &ep, name, 0), 0);
+		core_endpoint_teardown(&ep);
+		cost_worst(&worst, before);
+	}
+	world_deinit(&world);
+	free(eps);
+	return worst;
+}
+
 void cost_of_connections(void **state)
 {
 	cost_check("finding a connection", 2, 2, steps_to_find);
+	cost_check("finding a user", 2, 2, steps_to_find_a_user);
+	cost_check("making and ending an endpoint", 4, 4, steps_to_make_and_end_an_endpoint);
 	cost_check("sending to an id", 2, 2, steps_to_send);
 	/* Into the tables of connections and of users, with its two notifications. */
 	cost_check("connecting and disconnecting", 16, 4, steps_to_connect_and_disconnect);
