@@ -199,8 +199,10 @@ struct core_connect {
  * @ep:      endpoint
  * @connect: the rest
  *
- * Composition. What remains for the host is the slice with the bloom parameters, best
- * allocated last and undone by core_conn_disconnect().
+ * Composition. What remains for the host is the slice with the bloom parameters. If there
+ * is no memory for it, core_conn_disconnect() undoes the rest, and others have seen the
+ * connection come and go; a host that cannot have that makes the steps itself, the slice
+ * between core_conn_init() and core_conn_link().
  *
  * Return: 0; -EINVAL, -ENOMEM: no pool; -EMFILE: too many connections of the user;
  * -ESHUTDOWN: the endpoint is dead; -EEXIST: the name has an activator, or somebody else

@@ -112,6 +112,30 @@ static void s6_4_a_failed_hello_was_seen_by_nobody(void **state)
 	assert_int_equal(f->a.core.user->n_conns, 4);
 }
 
+/* The text has it after the limits and after EEXIST; see doc/compat.md. */
+static void s6_4_malformed_policy_is_found_first(void **state)
+{
+	struct fixture *f = *state;
+	const struct kdbus_policy_access bad = { .type = 9 };
+	u64 buf[64], last;
+	struct core_writer w = CORE_WRITER(buf, sizeof(buf));
+	struct host_hello hello = {
+		.flags = KDBUS_HELLO_ACTIVATOR,
+		.name = NAME,
+		.policy = (struct kdbus_item *)buf,
+	};
+
+	core_put_str(&w, KDBUS_ITEM_NAME, NAME);
+	core_put(&w, KDBUS_ITEM_POLICY_ACCESS, &bad, sizeof(bad));
+	assert_int_equal(core_writer_end(&w, &hello.policy_size), 0);
+	join(f, &f->a, KDBUS_HELLO_ACTIVATOR, NAME);
+	last = f->host.domain.last_id;
+	assert_int_equal(host_connect(&f->host, &f->b, &hello), -EINVAL);
+	assert_int_equal(f->host.domain.last_id, last);
+	hello.policy_size -= CORE_ITEM_SPACE(sizeof(bad));
+	assert_int_equal(host_connect(&f->host, &f->b, &hello), -EEXIST);
+}
+
 static void s13_a_monitor_comes_and_goes_unnoticed(void **state)
 {
 	struct fixture *f = *state;
@@ -355,6 +379,7 @@ int main(void)
 		on_bus(s12_hello_of_an_activator_when_the_name_is_free),
 		on_bus(s10_5_an_activator_of_an_owned_name_is_silent),
 		on_bus(s6_4_a_failed_hello_was_seen_by_nobody),
+		on_bus(s6_4_malformed_policy_is_found_first),
 		on_bus(s13_a_monitor_comes_and_goes_unnoticed),
 		on_bus(s1_6_special_kinds_are_not_addressable_by_id),
 		on_bus(s9_1_who_owns_the_bus),
