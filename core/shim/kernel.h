@@ -28,24 +28,19 @@
 		max_a_ > max_b_ ? max_a_ : max_b_;                                                 \
 	})
 #define min_t(type, a, b) min((type)(a), (type)(b))
-#define max_t(type, a, b) max((type)(a), (type)(b))
 
 /* a: a power of two */
 #define ALIGN(x, a) (((x) + ((__typeof__(x))(a)-1)) & ~((__typeof__(x))(a)-1))
 #define IS_ALIGNED(x, a) (((x) & ((__typeof__(x))(a)-1)) == 0)
 
-#define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #ifndef fallthrough
 #define fallthrough __attribute__((__fallthrough__))
 #endif
 
-#define READ_ONCE(x) (*(const volatile __typeof__(x) *)&(x))
 #define WRITE_ONCE(x, v) (*(volatile __typeof__(x) *)&(x) = (v))
 
 #define check_add_overflow(a, b, d) __builtin_add_overflow(a, b, d)
-#define check_sub_overflow(a, b, d) __builtin_sub_overflow(a, b, d)
-#define check_mul_overflow(a, b, d) __builtin_mul_overflow(a, b, d)
 
 #ifndef static_assert
 #define static_assert _Static_assert
@@ -57,11 +52,5 @@
 		if (unlikely(cond))                                                                \
 			__builtin_trap();                                                          \
 	} while (0)
-#define WARN_ON_ONCE(cond)                                                                         \
-	({                                                                                         \
-		bool warn_ = !!(cond);                                                             \
-		BUG_ON(warn_);                                                                     \
-		warn_;                                                                             \
-	})
 
 #endif
