@@ -124,6 +124,47 @@ static void s15_4_match_name_change(void **state)
 	assert_nothing(&f->a);
 }
 
+/* Let c look for these owners while NAME goes from a to b, then from b to nobody. */
+static void change_is_seen(struct fixture *f, u64 old_id, u64 new_id, bool seen)
+{
+	const struct kdbus_notify_name_change owners = {
+		.old_id.id = old_id,
+		.new_id.id = new_id,
+	};
+
+	acquire(&f->a, NAME, 0);
+	acquire(&f->b, NAME, KDBUS_NAME_QUEUE);
+	add_match(&f->c, 1, KDBUS_MATCH_REPLACE, KDBUS_ITEM_NAME_CHANGE, &owners, 32);
+	assert_int_equal(core_conn_release(&f->a.core, NAME), 0);
+	if (seen)
+		assert_name_notice(&f->c, KDBUS_ITEM_NAME_CHANGE, f->a.core.id, KDBUS_NAME_PRIMARY,
+				   f->b.core.id, KDBUS_NAME_PRIMARY | KDBUS_NAME_QUEUE, NAME);
+	assert_int_equal(core_conn_release(&f->b.core, NAME), 0);
+	assert_nothing(&f->c);
+}
+
+static void s11_a_name_rule_may_tell_the_owners(void **state)
+{
+	const u64 any = KDBUS_MATCH_ID_ANY;
+	struct fixture *f = *state;
+	u64 a, b;
+
+	join(f, &f->a, 0, NULL);
+	join(f, &f->b, 0, NULL);
+	join(f, &f->c, 0, NULL);
+	a = f->a.core.id;
+	b = f->b.core.id;
+	change_is_seen(f, any, any, true);
+	change_is_seen(f, a, any, true);
+	change_is_seen(f, any, b, true);
+	change_is_seen(f, a, b, true);
+	change_is_seen(f, b, any, false);
+	change_is_seen(f, any, a, false);
+	change_is_seen(f, b, a, false);
+	change_is_seen(f, 0, any, false);
+	change_is_seen(f, any, 0, false);
+}
+
 /* The sequence number in the TIMESTAMP item, which is the second. */
 static u64 seq_of(const struct kdbus_msg *msg)
 {
@@ -399,6 +440,7 @@ int main(void)
 		on_bus(s15_4_match_replace),
 		on_bus(s15_4_match_name_add_and_remove),
 		on_bus(s15_4_match_name_change),
+		on_bus(s11_a_name_rule_may_tell_the_owners),
 		on_bus(s12_all_receivers_see_one_message_with_one_number),
 		on_bus(s12_an_outcome_for_nobody_is_told_nobody),
 		on_bus(s7_10_lost_notifications_are_counted),
