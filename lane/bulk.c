@@ -77,6 +77,11 @@ static int choose(struct lane_channel *ch, size_t size)
 	return small >= 0 ? small : place;
 }
 
+bool lane_bulk_free(struct lane_channel *ch, size_t size)
+{
+	return choose(ch, size) >= 0;
+}
+
 int lane_bulk_get(struct lane_channel *ch, size_t size, struct lane_put *put, void **ret_data)
 {
 	int i, r;
@@ -91,8 +96,10 @@ int lane_bulk_get(struct lane_channel *ch, size_t size, struct lane_put *put, vo
 	if (r < 0)
 		return r;
 	i = choose(ch, size);
-	if (i < 0)
+	if (i < 0) {
+		put->bulk_size = (uint32_t)size;
 		return -EAGAIN;
+	}
 	if (ch->out[i].size < size) {
 		r = replace(ch, (unsigned int)i, size);
 		if (r < 0)
@@ -200,6 +207,10 @@ void lane_bulk_return(struct lane_channel *ch, uint32_t bulk, uint32_t use)
 	b->uses = use;
 	b->held = false;
 	own_store(ch, returned[i], use); /* B8 */
+	/* The writer may wait for a buffer; a ring that fails is as good as none. */
+	word_fence(); /* B4 */
+	if (ch->own && ch->peer && !ch->broken)
+		lane_ring_for_space(ch);
 }
 
 void lane_bulk_deinit(struct lane_channel *ch)

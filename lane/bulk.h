@@ -26,7 +26,8 @@
  *
  * Follow with lane_put() and lane_publish(), or with lane_bulk_drop().
  *
- * Return: 0; -EAGAIN: all are in use, or the socket is full; -EMSGSIZE: @size; else as
+ * Return: 0; -EAGAIN: all are in use (@put says so to lane_space_arm()), or the socket is full;
+ * -EMSGSIZE: @size; else as
  * lane_memfd_make() or ops->send().
  */
 int lane_bulk_get(struct lane_channel *ch, size_t size, struct lane_put *put, void **ret_data);

@@ -298,7 +298,7 @@ bool lane_passed(struct lane_channel *ch);
 
 /**
  * lane_space_arm() - the pair of rule 7 for room: arm, fence, look
- * @put:	what lane_put() refused with -EAGAIN
+ * @put:	what lane_put() or lane_bulk_get() refused with -EAGAIN
  *
  * Return: 0: there is room now, try again; -EAGAIN: sleep until the socket is readable, then
  * lane_drain() and try again; else as lane_put(). A lane whose reader is closing counts as full.
@@ -311,6 +311,15 @@ int lane_space_arm(struct lane_channel *ch, const struct lane_put *put);
  */
 int lane_space_futex(struct lane_channel *ch, const struct lane_put *put,
 		     struct lane_word *ret_word);
+
+/**
+ * lane_passed_arm() - have the reader ring once it has consumed everything published by now
+ *
+ * In place of lane_space_arm(): a lane has one such wish at a time.
+ *
+ * Return: 0: it has; -EAGAIN: it will ring; -ENOLINK: no own lane; -EPROTO.
+ */
+int lane_passed_arm(struct lane_channel *ch);
 
 /**
  * lane_space_done() - after the wait: no more rings for space are wanted

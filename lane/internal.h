@@ -70,7 +70,11 @@ uint32_t lane_load_reading(struct lane_channel *ch);
 /* Take the oldest record off the list of those in flight. writer.c */
 void lane_land(struct lane_channel *ch);
 
+/* Ring the writer of the peer's lane if it waits for what has come to pass. reader.c */
+int lane_ring_for_space(struct lane_channel *ch);
+
 /* bulk.c */
+bool lane_bulk_free(struct lane_channel *ch, size_t size);
 int lane_bulk_receive(struct lane_channel *ch, uint32_t bulk, int fd);
 void lane_bulk_deinit(struct lane_channel *ch);
 void lane_bulk_landed(struct lane_channel *ch, uint32_t bulk);

@@ -106,9 +106,10 @@
  *  B3 full fence between published/bell and the load of the peer's state and reading
  *                                                              ~ full fence between state (armed or
  *     futex) and the look.  (No lost wake-up, rules 6 and 7.)
- *  B4 full fence between consumed and the load of the peer's space
+ *  B4 full fence between consumed (or returned[i]) and the load of the peer's space
  *                                                              ~ full fence between want, space and
- *     the look at consumed. (No lost wake-up for space.)
+ *     the look at consumed (or returned). (No lost wake-up for space. Who waits for a bulk buffer
+ *     wants a cursor that is passed already, so that the next consume or return rings.)
  *  B5 full fence between CLOSING and the last look             ~ B3's fence in the writer.
  *     (A record is taken by the last look, or its writer sees CLOSING, or both.)
  *  B6 reading: store-release of CLOSED after the last consumed ~ load-acquire by the writer before

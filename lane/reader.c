@@ -200,7 +200,7 @@ int lane_take(struct lane_channel *ch, void *body)
 	return 0;
 }
 
-static int ring_for_space(struct lane_channel *ch)
+int lane_ring_for_space(struct lane_channel *ch)
 {
 	uint32_t space = word_load(&ch->peer->space), want;
 	int r;
@@ -230,7 +230,7 @@ int lane_consume(struct lane_channel *ch)
 	ch->floor = ch->read;
 	word_store(&ch->own->consumed, ch->consumed); /* B2 */
 	word_fence(); /* B4 */
-	return ring_for_space(ch);
+	return lane_ring_for_space(ch);
 }
 
 int lane_scan(struct lane_channel *ch, uint32_t limit, uint32_t *pos, struct lane_env *ret)

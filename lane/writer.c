@@ -349,6 +349,26 @@ static uint32_t want_for(const struct lane_channel *ch, const struct lane_put *p
 	return want;
 }
 
+/* A buffer comes back at any time, by itself: the next thing that the reader does rings. */
+static bool wants_buffer(const struct lane_put *put)
+{
+	return put->bulk_size && !put->bulk;
+}
+
+static bool has_room(struct lane_channel *ch, const struct lane_put *put, uint32_t size)
+{
+	return fits(ch, put, size) && (!wants_buffer(put) || lane_bulk_free(ch, put->bulk_size));
+}
+
+static void arm_space(struct lane_channel *ch, uint32_t mode, uint32_t want)
+{
+	ch->space_number = next_number(ch->space_number);
+	ch->space = state_of(mode, ch->space_number);
+	word_store(&ch->own->want, want);
+	word_store(&ch->own->space, ch->space);
+	word_fence(); /* B4 */
+}
+
 static bool may_go_on(uint32_t reading, bool room)
 {
 	return reading == LANE_OPEN ? room : reading != LANE_CLOSING;
@@ -365,16 +385,12 @@ static int space_wait(struct lane_channel *ch, const struct lane_put *put, uint3
 		r = check_put(ch, put);
 	if (r < 0)
 		return r;
-	ch->space_number = next_number(ch->space_number);
-	ch->space = state_of(mode, ch->space_number);
-	word_store(&ch->own->want, want_for(ch, put, size));
-	word_store(&ch->own->space, ch->space);
-	word_fence(); /* B4 */
+	arm_space(ch, mode, want_for(ch, put, size));
 	take_up_lane(ch);
 	r = lane_reap(ch);
 	if (r == 0 && ret_word && ch->peer)
 		*ret_word = (struct lane_word){ .addr = &ch->peer->consumed, .seen = ch->acked };
-	if (r == 0 && may_go_on(lane_load_reading(ch), fits(ch, put, size)))
+	if (r == 0 && may_go_on(lane_load_reading(ch), has_room(ch, put, size)))
 		lane_space_done(ch);
 	else if (r == 0)
 		r = -EAGAIN;
@@ -392,6 +408,17 @@ int lane_space_futex(struct lane_channel *ch, const struct lane_put *put,
 	if (!ch->peer)
 		return -ENOLINK;
 	return space_wait(ch, put, LANE_FUTEX, ret_word);
+}
+
+int lane_passed_arm(struct lane_channel *ch)
+{
+	if (!ch->own)
+		return -ENOLINK;
+	arm_space(ch, LANE_ARMED, ch->published);
+	if (!lane_passed(ch))
+		return ch->broken ? -EPROTO : -EAGAIN;
+	lane_space_done(ch);
+	return 0;
 }
 
 void lane_space_done(struct lane_channel *ch)
