@@ -38,6 +38,7 @@ static void free_stored(struct core_conn *conn, struct core_entry *entry)
 
 	for (i = 0; i < s->n_fds; i++)
 		reaper_close(client_of(conn)->daemon->reaper, s->fds[i]);
+	account_drop(client_of(conn)->account, s->held);
 	free(s);
 }
 
@@ -73,7 +74,11 @@ static int prepare(struct core_conn *to, const struct core_parcel *parcel, size_
 	s->image = meta.size + relay->wire.layout.payload_offset;
 	s->payload = relay->wire.layout.payload_size;
 	s->sync = relay->sync;
-	r = copy_fds(s, relay);
+	r = account_hold(client_of(to)->account, s->image + s->payload);
+	if (r == 0) {
+		s->held = s->image + s->payload;
+		r = copy_fds(s, relay);
+	}
 	if (r < 0) {
 		free_stored(to, &s->entry);
 		return r;

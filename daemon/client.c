@@ -66,6 +66,23 @@ int client_start_channel(struct client *c, int sock)
 	return sock < 0 ? -EBADF : daemon_watch(c->daemon, sock, EPOLLIN, &c->source);
 }
 
+/* Who could replace the daemon needs no bound, others get their part of its descriptors. */
+static unsigned int handles_max(const struct daemon *d, uid_t uid)
+{
+	if (!uid || uid == geteuid())
+		return 0;
+	return min(max(d->fd_limit / 4, 1U), ACCOUNT_HANDLES_MAX);
+}
+
+static int identify(struct client *c, int sock)
+{
+	struct daemon *d = c->daemon;
+	int r = creds_of_peer(sock, &c->creds);
+
+	return r < 0 ? r : account_open(&d->accounts, c->creds->uid, handles_max(d, c->creds->uid),
+					&c->account);
+}
+
 struct client *client_accept(struct node *node, int sock)
 {
 	struct daemon *d = node->daemon;
@@ -80,7 +97,7 @@ struct client *client_accept(struct node *node, int sock)
 	list_add_tail(&c->entry, &d->clients);
 	r = client_start_channel(c, sock);
 	if (r == 0)
-		r = creds_of_peer(sock, &c->creds);
+		r = identify(c, sock);
 	if (r < 0) {
 		client_expel(c, "cannot be served: %s", strerror(-r));
 		return NULL;
@@ -193,6 +210,7 @@ bool client_work(struct client *c)
 
 	busy |= take_records(c, RECORDS_A_ROUND) > 0;
 	client_reap(c);
+	client_retry(c);
 	if (c->doomed)
 		return true;
 	if (c->hungup || c->channel.hungup) {
@@ -250,6 +268,7 @@ void client_free(struct client *c)
 {
 	lane_channel_deinit(&c->channel);
 	client_free_posts(c);
+	account_close(&c->daemon->accounts, c->account);
 	creds_unref(c->creds);
 	free(c->description);
 	free(c->fake_label);

@@ -40,6 +40,7 @@ struct flight {
 	unsigned char *bulk;
 	size_t bulk_size;
 	size_t tail_size;
+	size_t held; /* bytes on the account of the client */
 	/* also of those on their way that may have to be sent on */
 	int *files;
 	unsigned int n_files;
@@ -53,6 +54,7 @@ struct stored {
 	size_t image; /* metadata and message */
 	size_t payload;
 	struct ctl_deliver tail;
+	size_t held; /* bytes on the account of the activator */
 	bool sync;
 	int fds[LANE_SOCK_FDS_MAX];
 	unsigned int n_fds;
@@ -88,6 +90,7 @@ struct held {
 	struct list_head entry;
 	u64 stamp; /* the sender's own */
 	u64 sender;
+	size_t held; /* bytes on the account of who handed it back */
 	unsigned char *body; /* message in record form, payload area behind it */
 	size_t size;
 	int *files;
@@ -99,6 +102,7 @@ struct held {
 struct awaited {
 	struct list_head entry;
 	u64 peer;
+	unsigned int n; /* messages handed back; a lane had room for LANE_MSGS_MAX */
 };
 
 /* A message of the socket that waits for its turn: the channel is in use while it is received */
@@ -127,6 +131,7 @@ struct client {
 
 	enum core_handle handle;
 	struct creds *creds;
+	struct account *account;
 	struct bus *made_bus;
 	struct endpoint *made_ep;
 
@@ -147,9 +152,9 @@ struct client {
 	size_t pool_size;
 	struct list_head flights;
 	struct list_head overflow;
-	unsigned int n_overflow;
+	unsigned int n_control; /* small records of the daemon's own in the overflow */
 	u64 seq;
-	bool space_armed;
+	bool watched; /* rings once it has consumed what bears descriptors of ours */
 	u64 lost;
 
 	struct rb_root callers;
@@ -211,7 +216,10 @@ extern const struct core_sink client_sink;
 int client_put(struct client *c, const struct lane_put *put, const void *body);
 int client_put_fds(struct client *c, const struct lane_put *put, const void *body, const int *files,
 		   unsigned int n_files);
+int client_put_soft(struct client *c, const struct lane_put *put, const void *body);
+bool client_keeps_up(const struct client *c);
 void client_reap(struct client *c);
+void client_retry(struct client *c);
 void client_flush(struct client *c);
 void client_drop_flights(struct client *c);
 

@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "account.h"
 #include "base.h"
 
 #include "bus.h"
@@ -110,7 +111,7 @@ struct daemon {
 	unsigned int fd_limit;
 	unsigned char *datagram;
 	unsigned char *record;
-	u64 deaths; /* hand-backs awaited */
+	struct rb_root accounts;
 	int null_fd; /* closed to make room when accept() finds no descriptor left */
 };
 

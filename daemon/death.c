@@ -20,6 +20,8 @@ static void free_held(struct client *c, struct held *h)
 
 	for (i = 0; i < h->n_files; i++)
 		reaper_close(c->daemon->reaper, h->files[i]);
+	if (h->held)
+		account_drop(c->account, h->held);
 	list_del(&h->entry);
 	free(h->files);
 	free(h->body);
@@ -157,7 +159,7 @@ static void await(struct client *other, void *data)
 
 	if (!other->connected || other->doomed)
 		return;
-	a = malloc(sizeof(*a));
+	a = calloc(1, sizeof(*a));
 	if (!a)
 		return;
 	a->peer = dead->conn.id;
@@ -229,18 +231,23 @@ static bool plausible(const struct ctl_hand_back *head)
 	return head->size <= CORE_CMD_MAX_SIZE + CORE_MSG_MAX_PAYLOAD_VEC_SIZE + 4096;
 }
 
-static int keep(struct client *c, const struct ctl_hand_back *head, size_t size)
+static int keep(struct client *c, struct awaited *a, const struct ctl_hand_back *head, size_t size)
 {
 	bool memfd = head->flags & CTL_HAND_BACK_MEMFD;
 	struct held *h;
 
-	if (!plausible(head) || (!memfd && head->size > size) ||
+	if (!plausible(head) || a->n++ >= LANE_MSGS_MAX || (!memfd && head->size > size) ||
 	    c->post->n_fds != (memfd ? 1 : 0))
 		return -EPROTO;
+	if (account_hold(c->account, head->size) < 0)
+		return 0;
 	h = memfd ? held_from_memfd(c->post->fds[0], head->size) :
 		    hold(head + 1, head->size, NULL, 0);
-	if (!h)
+	if (!h) {
+		account_drop(c->account, head->size);
 		return 0;
+	}
+	h->held = head->size;
 	h->stamp = head->stamp;
 	h->sender = c->conn.id;
 	insert(&c->held, h);
@@ -255,7 +262,7 @@ int death_handed_back(struct client *c, const struct ctl_hand_back *head, size_t
 		return -EPROTO;
 	a = find_awaited(c, head->peer);
 	if (!(head->flags & CTL_HAND_BACK_LAST))
-		return a ? keep(c, head, size) : 0;
+		return a ? keep(c, a, head, size) : 0;
 	if (!a)
 		return 0;
 	list_del(&a->entry);

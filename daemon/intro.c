@@ -204,7 +204,7 @@ int intro_ask(struct client *c, const struct ctl_ask_intro *ask, int *lane_fd)
 		return -EPROTO;
 	conn = core_bus_find_conn(c->conn.bus, ask->peer);
 	peer = conn ? client_of(conn) : NULL;
-	if (peer && intro_may(c, peer) && has_room(c, peer) && has_room(peer, c) &&
+	if (peer && intro_may(c, peer) && client_keeps_up(c) && client_keeps_up(peer) && has_room(c, peer) && has_room(peer, c) &&
 	    directions(c, peer))
 		r = introduce(c, peer, *lane_fd);
 	if (r < 0)
@@ -263,13 +263,19 @@ static void send_meta(struct client *to, struct client *of)
 /* Its names or masks have changed: what peers attach to its messages, and it to theirs. */
 void intro_new_meta(struct client *c)
 {
-	struct list_head *e;
+	struct list_head *e, *next;
 	struct intro *i;
 	struct client *other;
 
-	for (e = c->intros.next; e != &c->intros; e = e->next) {
+	for (e = c->intros.next; e != &c->intros; e = next) {
+		next = e->next;
 		i = intro_at(c, e);
 		other = i->side[!side_of(i, c)].client;
+		/* Or one change after the other would pile up at who does not read. */
+		if (!client_keeps_up(c) || !client_keeps_up(other)) {
+			withdraw(i);
+			continue;
+		}
 		send_meta(other, c);
 		send_meta(c, other);
 	}

@@ -119,7 +119,7 @@ void links_settle_move(bool happened)
 		for (node = rb_first(&noted.from->callers); node; node = rb_next(node)) {
 			l = rb_entry(node, struct link, node);
 			if (link_call(l->caller, noted.to) == 0)
-				client_put(l->caller, &put, &body);
+				client_put_soft(l->caller, &put, &body);
 		}
 	}
 	noted.from = NULL;

@@ -238,7 +238,7 @@ static int take_refused(struct client *c, const struct lane_env *env)
 	if (!to || to->sink != &client_sink || !link_exists(client_of(to), c))
 		return 0;
 	body.peer = c->conn.id;
-	client_put(client_of(to), &put, &body);
+	client_put_soft(client_of(to), &put, &body);
 	return 0;
 }
 

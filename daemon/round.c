@@ -61,9 +61,9 @@ static void consume_all(struct daemon *d)
  */
 static void finish_round(struct daemon *d)
 {
-	struct client *c, *next;
+	struct client *c;
 
-	list_for_each_entry_safe(c, next, &d->blocked, blocked_entry)
+	while ((c = list_first_entry_or_null(&d->blocked, struct client, blocked_entry)))
 		client_flush(c);
 	if (!list_empty(&d->dirty))
 		lane_page_commit(&d->page, ++d->round);

@@ -11,8 +11,12 @@
 #include "client.h"
 #include "deliver.h"
 
-/* Small records that wait at a client which does not read: more is no honest client's. */
+/*
+ * Small records that wait at a client which does not read: more is no honest client's. What others
+ * can have sent to it at will stops at half of that.
+ */
 #define CONTROL_WAITING_MAX 4096
+#define SOFT_WAITING_MAX    2048
 
 /* A record to be published: where its bytes come from */
 struct record {
@@ -43,6 +47,17 @@ static void block(struct client *c)
 		list_add_tail(&c->blocked_entry, &c->daemon->blocked);
 }
 
+/* What it needed to wait in the overflow. */
+static void free_body(struct client *c, struct flight *f)
+{
+	account_drop(c->account, f->held);
+	f->held = 0;
+	free(f->body);
+	free(f->bulk);
+	f->body = NULL;
+	f->bulk = NULL;
+}
+
 static void free_flight(struct client *c, struct flight *f)
 {
 	unsigned int i;
@@ -55,8 +70,7 @@ static void free_flight(struct client *c, struct flight *f)
 	for (i = 0; i < f->n_files; i++)
 		reaper_close(c->daemon->reaper, f->files[i]);
 	free(f->files);
-	free(f->body);
-	free(f->bulk);
+	free_body(c, f);
 	free(f);
 }
 
@@ -69,7 +83,7 @@ void client_drop_flights(struct client *c)
 	list_for_each_entry_safe(f, next, &c->overflow, entry)
 		free_flight(c, f);
 	core_quota_deinit(&c->quota);
-	c->n_overflow = 0;
+	c->n_control = 0;
 	list_del_init(&c->blocked_entry);
 }
 
@@ -164,6 +178,8 @@ static int put_now(struct client *c, struct record *r)
 
 static int copy_files(struct flight *f, const int *files, unsigned int n)
 {
+	if (f->files)
+		return 0;
 	f->files = calloc(n ? n : 1, sizeof(*f->files));
 	if (!f->files)
 		return -ENOMEM;
@@ -178,7 +194,15 @@ static int copy_files(struct flight *f, const int *files, unsigned int n)
 static int defer(struct client *c, struct record *r, struct flight *f)
 {
 	size_t size = body_size(r, false);
+	int e;
 
+	/* Control records are bounded by their number. */
+	if (f->charged) {
+		e = account_hold(c->account, size + r->payload_size);
+		if (e < 0)
+			return e;
+		f->held = size + r->payload_size;
+	}
 	f->body = malloc(size + 8);
 	f->bulk = r->payload_size ? malloc(r->payload_size) : NULL;
 	if (!f->body || (r->payload_size && !f->bulk) || copy_files(f, r->files, r->n_files) < 0)
@@ -191,7 +215,7 @@ static int defer(struct client *c, struct record *r, struct flight *f)
 	f->bulk_size = r->payload_size;
 	f->tail_size = r->has_tail ? sizeof(r->tail) : 0;
 	list_move_tail(&f->entry, &c->overflow);
-	c->n_overflow++;
+	c->n_control += !f->charged;
 	block(c);
 	return 0;
 }
@@ -207,6 +231,8 @@ static int put_record(struct client *c, struct record *r, struct flight *f)
 		e = put_now(c, r);
 	if (e == -EAGAIN)
 		e = defer(c, r, f);
+	if (e == -EPROTO || e == -ECONNRESET)
+		client_heat(c); /* it goes, and others need not wait for it to say something */
 	return e == -EINPROGRESS || e == -ESHUTDOWN || e == -EPROTO ? -ECONNRESET : e;
 }
 
@@ -237,8 +263,8 @@ int client_put_fds(struct client *c, const struct lane_put *put, const void *bod
 		if (e != -EAGAIN)
 			return e;
 	}
-	if (c->n_overflow > CONTROL_WAITING_MAX) {
-		client_expel(c, "it reads nothing: %u records wait for it", c->n_overflow);
+	if (c->n_control > CONTROL_WAITING_MAX) {
+		client_expel(c, "it reads nothing: %u records wait for it", c->n_control);
 		return -ECONNRESET;
 	}
 	f = new_flight(c);
@@ -255,8 +281,22 @@ int client_put(struct client *c, const struct lane_put *put, const void *body)
 	return client_put_fds(c, put, body, NULL, 0);
 }
 
-/* One that waited: its payload goes where there is room now. */
-static int put_deferred(struct client *c, struct flight *f)
+/* One that another client can cause as often as it likes: rather none than too many. */
+int client_put_soft(struct client *c, const struct lane_put *put, const void *body)
+{
+	return c->n_control > SOFT_WAITING_MAX ? -ENOBUFS : client_put(c, put, body);
+}
+
+/* Nothing waits for room in its lane. */
+bool client_keeps_up(const struct client *c)
+{
+	return list_empty(&c->overflow);
+}
+
+/*
+ * One that waited: its payload goes where there is room now. @ret_put is what there was no room for.
+ */
+static int put_deferred(struct client *c, struct flight *f, struct lane_put *ret_put)
 {
 	size_t image = f->put.length - f->tail_size;
 	struct record r = { .put = f->put,
@@ -266,13 +306,16 @@ static int put_deferred(struct client *c, struct flight *f)
 			    .payload_size = f->bulk_size,
 			    .files = f->files,
 			    .n_files = f->n_files };
+	int e;
 
 	if (f->tail_size) {
 		memcpy(&r.tail, f->body + image, sizeof(r.tail));
 		r.has_tail = true;
 	}
 	r.put.tag = f->seq;
-	return put_now(c, &r);
+	e = put_now(c, &r);
+	*ret_put = r.put;
+	return e;
 }
 
 static void tell_lost(struct client *c)
@@ -284,32 +327,92 @@ static void tell_lost(struct client *c)
 		c->lost = 0;
 }
 
-/* Room may have come: publish what waits; else have the client ring when it has made some. */
-void client_flush(struct client *c)
+static void drop_files(struct client *c, struct flight *f)
+{
+	unsigned int i;
+
+	for (i = 0; i < f->n_files; i++)
+		reaper_close(c->daemon->reaper, f->files[i]);
+	f->n_files = 0;
+}
+
+/* It is on its way: only what a death could leave to be sent on keeps its descriptors. */
+static void launched(struct client *c, struct flight *f)
+{
+	c->n_control -= !f->charged;
+	list_move_tail(&f->entry, &c->flights);
+	free_body(c, f);
+	if (!f->by_name)
+		drop_files(c, f);
+	if (!f->charged)
+		free_flight(c, f);
+}
+
+/* Publish what waits. 0: all of it; -EAGAIN: no room for @ret_put; else nothing can be published. */
+static int publish_waiting(struct client *c, struct lane_put *ret_put)
 {
 	struct flight *f;
-	int r = 0;
+	int r;
 
-	client_reap(c);
-	while (!c->doomed && (f = list_first_entry_or_null(&c->overflow, struct flight, entry))) {
-		r = put_deferred(c, f);
-		if (r < 0)
-			break;
-		c->n_overflow--;
-		list_move_tail(&f->entry, &c->flights);
-		if (!f->charged)
+	while ((f = list_first_entry_or_null(&c->overflow, struct flight, entry))) {
+		r = put_deferred(c, f, ret_put);
+		if (r == 0) {
+			launched(c, f);
+		} else if (r == -EAGAIN || r == -EINPROGRESS || r == -ESHUTDOWN || r == -EPROTO ||
+			   r == -ECONNRESET) {
+			return r;
+		} else {
+			c->lost += f->charged;
+			c->n_control -= !f->charged;
 			free_flight(c, f);
+		}
 	}
-	if (list_empty(&c->overflow)) {
-		list_del_init(&c->blocked_entry);
-		tell_lost(c);
+	return 0;
+}
+
+static bool holds_files(const struct client *c)
+{
+	struct flight *f;
+
+	list_for_each_entry(f, &c->flights, entry)
+		if (f->n_files)
+			return true;
+	return false;
+}
+
+/* Woken by the client, or by something new: look after what waits for it again. */
+void client_retry(struct client *c)
+{
+	if (!list_empty(&c->overflow) || c->lost || c->watched)
+		block(c);
+}
+
+/*
+ * Room may have come: publish what waits; else have the client ring when it has made some. What
+ * there is room for and yet finds none does so because the client leaves its socket full.
+ */
+void client_flush(struct client *c)
+{
+	struct lane_put put;
+	int r, tries = 0;
+
+	list_del_init(&c->blocked_entry);
+	client_reap(c);
+	if (c->doomed)
 		return;
-	}
-	if (r == -EAGAIN && !c->space_armed) {
-		c->space_armed = true;
-		if (lane_space_arm(&c->channel, &f->put) == 0)
-			client_heat(c);
-	}
+	do {
+		r = publish_waiting(c, &put);
+	} while (r == -EAGAIN && (r = lane_space_arm(&c->channel, &put)) == 0 && ++tries < 2);
+	if (tries == 2)
+		client_expel(c, "it does not read its socket");
+	else if (c->channel.broken || c->channel.hungup)
+		client_heat(c);
+	if (!list_empty(&c->overflow))
+		return;
+	tell_lost(c);
+	c->watched = holds_files(c) && lane_passed_arm(&c->channel) == -EAGAIN;
+	if (!c->watched)
+		client_reap(c);
 }
 
 /* ---- messages ---- */
@@ -372,6 +475,8 @@ static int deliver_record(struct client *c, struct record *r, const struct core_
 		e = put_record(c, r, f);
 	if (e < 0)
 		free_flight(c, f);
+	else if (f->n_files)
+		block(c);
 	return e;
 }
 
@@ -455,6 +560,8 @@ static int adopt(struct core_conn *to, struct core_conn *from, struct core_entry
 		e = put_record(c, &r, f);
 	if (e < 0)
 		free_flight(c, f);
+	else if (f->n_files)
+		block(c);
 	return e;
 }
 

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef DAEMON_ACCOUNT_H
+#define DAEMON_ACCOUNT_H
+
+/*
+ * account.h - what all clients of one uid make the daemon hold
+ *
+ * 1. A pool is the client's own memory and its size the client's own claim; what waits in front of
+ *    it is the daemon's. So besides the shares of core/quota.h there is a bound for each uid:
+ *    ACCOUNT_BYTES_MAX of messages that wait for clients of that uid, or that they hand back.
+ * 2. Handles of other uids than the daemon's own and root are bounded, connected or not: nobody
+ *    can use up the daemon's descriptors for everybody else.
+ * 3. An account lives as long as it has handles.
+ */
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base.h"
+
+#define ACCOUNT_BYTES_MAX   (256UL << 20)
+#define ACCOUNT_HANDLES_MAX 4096U
+
+struct account {
+	struct rb_node node;
+	uid_t uid;
+	unsigned int handles;
+	size_t bytes;
+};
+
+/**
+ * account_open() - a handle of @uid
+ * @accounts:	all accounts, by uid
+ * @max:	how many handles it may have; 0: any number
+ *
+ * Return: 0; -EMFILE: too many; -ENOMEM.
+ */
+int account_open(struct rb_root *accounts, uid_t uid, unsigned int max, struct account **ret);
+
+/**
+ * account_close() - the end of a handle
+ * @account:	NULL is fine
+ */
+void account_close(struct rb_root *accounts, struct account *account);
+
+/**
+ * account_hold() - @bytes are held for it
+ *
+ * Return: 0, or -ENOBUFS.
+ */
+int account_hold(struct account *account, size_t bytes);
+
+void account_drop(struct account *account, size_t bytes);
+
+#endif
