@@ -22,6 +22,8 @@
 #define UNSET_ID	  0xffffffffU
 #define CAP_IPC_OWNER_BIT 15
 #define TEXT_MAX	  65536
+#define STATUS_FIRST	  4096
+#define STATUS_MAX	  (STATUS_FIRST * 16 * 16)
 
 static int open_proc(pid_t pid)
 {
@@ -31,28 +33,51 @@ static int open_proc(pid_t pid)
 	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
+static ssize_t read_up_to(int fd, char *text, size_t max)
+{
+	size_t size = 0;
+	ssize_t n = 0;
+
+	while (size < max && (n = read(fd, text + size, max - size)) > 0)
+		size += (size_t)n;
+	return n < 0 ? -errno : (ssize_t)size;
+}
+
 /* A file of /proc with a NUL behind it, bounded; the caller frees it. */
 static char *read_text(int proc, const char *name, size_t max, size_t *ret_size)
 {
 	int fd = openat(proc, name, O_RDONLY | O_CLOEXEC);
-	char *text = NULL;
-	size_t size = 0;
-	ssize_t n = 0;
+	char *text = fd < 0 ? NULL : malloc(max + 1);
+	ssize_t size = text ? read_up_to(fd, text, max) : -ENOMEM;
 
-	if (fd < 0)
-		return NULL;
-	text = malloc(max + 1);
-	while (text && size < max && (n = read(fd, text + size, max - size)) > 0)
-		size += (size_t)n;
-	close(fd);
-	if (!text || n < 0) {
+	if (fd >= 0)
+		close(fd);
+	if (size < 0) {
 		free(text);
 		return NULL;
 	}
 	text[size] = '\0';
 	if (ret_size)
-		*ret_size = size;
+		*ret_size = (size_t)size;
 	return text;
+}
+
+/*
+ * All of it or nothing: a process may have so many groups that a bounded read ends in the middle of
+ * a number, which is then another group.
+ */
+static char *read_status(int proc)
+{
+	size_t max, size;
+	char *text;
+
+	for (max = STATUS_FIRST; max <= STATUS_MAX; max *= 16) {
+		text = read_text(proc, "status", max, &size);
+		if (!text || size < max)
+			return text;
+		free(text);
+	}
+	return NULL;
 }
 
 /* The text behind "NAME:" in a status file, or NULL */
@@ -320,7 +345,7 @@ static int read_places(struct creds *c, int proc)
 
 static int read_process(struct creds *c, int proc)
 {
-	char *status = read_text(proc, "status", TEXT_MAX, NULL);
+	char *status = read_status(proc);
 	int r;
 
 	if (!status)
@@ -334,8 +359,8 @@ static int read_process(struct creds *c, int proc)
 		r = read_places(c, proc);
 	if (r == 0) {
 		read_pids(c, status);
-		c->confined = number(status, "Seccomp", 10, 0) ||
-			      number(status, "NoNewPrivs", 10, 0);
+		c->confined = number(status, "Seccomp", 10, 1) ||
+			      number(status, "NoNewPrivs", 10, 1);
 		read_comm(c, proc);
 		read_exe(c, proc);
 		read_cmdline(c, proc);

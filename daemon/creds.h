@@ -6,8 +6,10 @@
  * creds.h - who a client is: what the kernel says of its process when it connects
  *
  * 1. The socket says who connected (SO_PEERCRED); everything else is read in /proc of that pid,
- *    and believed only if the process is still the one that connected: its pidfd is still alive
- *    afterwards, or, on kernels that give none, its start time has not changed meanwhile.
+ *    through one descriptor of its directory, which does not outlive the process. It is believed
+ *    only if that process is the one that connected: its pidfd is still alive afterwards. Kernels
+ *    that give no pidfd of a peer (before 6.5) leave the time from connect() to accept() open, in
+ *    which a pid can be given to another process of the same uid.
  * 2. Ids are kept as the daemon sees them and translated for each receiver.
  * 3. What cannot be read is absent, never guessed.
  */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The domain directory: the control node, buses, endpoints (ABI 1.1 to 1.3). */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,14 +32,57 @@ static int join(char **ret, const char *dir, const char *name)
 	return asprintf(ret, "%s/%s", dir, name) < 0 ? -ENOMEM : 0;
 }
 
-/* A directory left by a dead daemon is used again; owner and mode are set anew. */
-static int make_dir(const char *path, mode_t mode, uid_t uid, gid_t gid)
+static int open_dir(const char *path, int flags)
 {
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/*
+ * The directory of a bus is the daemon's, whoever owns the bus: in a directory of his own he could
+ * put anything in the place of a node while the daemon sets its owner and mode. Where the creator
+ * is somebody else all may search it, and the nodes in it decide. A directory left by a dead daemon
+ * is used again.
+ */
+static int make_dir(const char *path, mode_t mode, uid_t uid)
+{
+	int fd, r = 0;
+
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
 		return -errno;
-	if (geteuid() == 0 && lchown(path, uid, gid) < 0)
-		return -errno;
-	return chmod(path, mode) < 0 ? -errno : 0;
+	fd = open_dir(path, O_NOFOLLOW);
+	if (fd < 0)
+		return fd;
+	if (uid != geteuid())
+		mode = 0755;
+	if (geteuid() == 0 && fchown(fd, 0, 0) < 0)
+		r = -errno;
+	if (r == 0 && fchmod(fd, mode) < 0)
+		r = -errno;
+	close(fd);
+	return r;
+}
+
+/* Who can write in the domain directory can replace what the daemon makes there. */
+static int check_domain(const char *dir)
+{
+	struct stat st;
+	int fd = open_dir(dir, 0), r;
+
+	if (fd < 0)
+		return fd;
+	r = fstat(fd, &st) < 0 ? -errno : 0;
+	close(fd);
+	if (r < 0)
+		return r;
+	if ((st.st_uid && st.st_uid != geteuid()) ||
+	    (st.st_mode & (S_IWOTH | S_ISVTX)) == S_IWOTH) {
+		log_line("%s belongs to uid %u, or all may write in it", dir,
+			 (unsigned int)st.st_uid);
+		return -EPERM;
+	}
+	return 0;
 }
 
 static int listening_fd_for(const char *path)
@@ -79,8 +123,7 @@ static int open_bus_nodes(struct bus *bus, const struct creds *creds)
 
 	r = join(&bus->dir, d->dir, bus->core.name);
 	if (r == 0)
-		r = make_dir(bus->dir, dir_mode(bus->core.flags), creds->core.euid,
-			     creds->core.egid);
+		r = make_dir(bus->dir, dir_mode(bus->core.flags), creds->core.euid);
 	if (r == 0)
 		r = join(&path, bus->dir, "bus");
 	if (r == 0)
@@ -260,7 +303,9 @@ int domain_start(struct daemon *d, const char *dir, const char *bus_name, u64 bu
 		return -ENOMEM;
 	if (mkdir(dir, 0755) < 0 && errno != EEXIST)
 		return -errno;
-	r = join(&path, dir, "control");
+	r = check_domain(dir);
+	if (r == 0)
+		r = join(&path, dir, "control");
 	if (r == 0)
 		r = node_open_or_adopt(&d->control, d, NULL, path, 0666, geteuid(), getegid());
 	free(path);

@@ -113,9 +113,27 @@ static u64 proc_granted(const struct client *from, const struct client *to)
 	return core_meta_proc_granted(&facts);
 }
 
+/* As much as a record can bear, and the library keeps of an introduced peer (lib/user/peer.c) */
+#define META_MAX (CORE_CMD_MAX_SIZE - 64)
+
+/* What can be larger than that, in the order in which it is left out */
+static const u64 large_items[] = { KDBUS_ATTACH_AUXGROUPS, KDBUS_ATTACH_NAMES,
+				   KDBUS_ATTACH_CMDLINE };
+
+static size_t bounded_size(const struct view *v, u64 *mask)
+{
+	size_t size = core_meta_size(&v->meta, *mask), i;
+
+	for (i = 0; size > META_MAX && i < ARRAY_SIZE(large_items); i++) {
+		*mask &= ~large_items[i];
+		size = core_meta_size(&v->meta, *mask);
+	}
+	return size;
+}
+
 static int render(const struct view *v, u64 mask, struct meta_image *ret)
 {
-	size_t size = core_meta_size(&v->meta, mask);
+	size_t size = bounded_size(v, &mask);
 	struct core_writer w;
 
 	*ret = (struct meta_image){ 0 };
