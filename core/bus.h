@@ -305,7 +305,7 @@ void core_endpoint_unlink(struct core_endpoint *ep);
 
 /**
  * core_endpoint_teardown() - end an endpoint and its connections
- * @ep: endpoint; nothing happens if it is dead already
+ * @ep: endpoint; nothing happens if it is dead already, or all zeroes
  *
  * Composition.
  */

@@ -192,6 +192,8 @@ static void s1_9_an_endpoint_ends_with_its_connections_in_order(void **state)
 	a = f->a.core.id;
 	b = f->b.core.id;
 	core_endpoint_teardown(&ep);
+	core_endpoint_teardown(&ep);
+	core_endpoint_teardown(&(struct core_endpoint){ 0 });
 	assert_notice(&f->c, KDBUS_ITEM_ID_ADD, a);
 	assert_notice(&f->c, KDBUS_ITEM_ID_ADD, b);
 	assert_notice(&f->c, KDBUS_ITEM_ID_REMOVE, a);
