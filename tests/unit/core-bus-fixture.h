@@ -86,6 +86,20 @@ static inline void match_all(struct host_conn *conn)
 	assert_int_equal(core_match_add(&conn->core.matches, 1, 0, NULL, 0), 0);
 }
 
+/* An entry with one rule. */
+static inline void add_match(struct host_conn *conn, u64 cookie, u64 flags, u64 type,
+			     const void *rule, size_t size)
+{
+	u64 buf[64];
+	struct core_writer w = CORE_WRITER(buf, sizeof(buf));
+	size_t end;
+
+	core_put(&w, type, rule, size);
+	assert_int_equal(core_writer_end(&w, &end), 0);
+	assert_int_equal(core_match_add(&conn->core.matches, cookie, flags,
+					(struct kdbus_item *)buf, end), 0);
+}
+
 static inline u64 acquire(struct host_conn *conn, const char *name, u64 flags)
 {
 	u64 ret = 0;

@@ -4,19 +4,6 @@
 
 #define NAME "com.example.a"
 
-static void add_match(struct host_conn *conn, u64 cookie, u64 flags, u64 type, const void *rule,
-		      size_t size)
-{
-	u64 buf[64];
-	struct core_writer w = CORE_WRITER(buf, sizeof(buf));
-	size_t end;
-
-	core_put(&w, type, rule, size);
-	assert_int_equal(core_writer_end(&w, &end), 0);
-	assert_int_equal(core_match_add(&conn->core.matches, cookie, flags,
-					(struct kdbus_item *)buf, end), 0);
-}
-
 static void match_id(struct host_conn *conn, u64 flags, u64 type, u64 id)
 {
 	const struct kdbus_notify_id_change rule = { .id = id };

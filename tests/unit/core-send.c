@@ -53,19 +53,6 @@ static void narrow(struct host_conn *holder, const char *name, u32 uid)
 	assert_int_equal(core_conn_update(&holder->core, &update, set), 0);
 }
 
-static void add_match(struct host_conn *conn, u64 cookie, u64 flags, u64 type, const void *rule,
-		      size_t size)
-{
-	u64 buf[64];
-	struct core_writer w = CORE_WRITER(buf, sizeof(buf));
-	size_t end;
-
-	core_put(&w, type, rule, size);
-	assert_int_equal(core_writer_end(&w, &end), 0);
-	assert_int_equal(core_match_add(&conn->core.matches, cookie, flags,
-					(struct kdbus_item *)buf, end), 0);
-}
-
 static void s7_4_by_id(void **state)
 {
 	struct fixture *f = *state;
