@@ -51,7 +51,7 @@ static void print(const struct report *r)
 }
 
 /* The line of kdbus's own benchmark, as each second ends. */
-static void print_second(const struct link *l)
+static int print_second(const struct link *l, struct report *r)
 {
 	const struct hist *h = &l->shared->result.hist;
 
@@ -60,6 +60,7 @@ static void print_second(const struct link *l)
 	       l->subject, (unsigned long long)h->total, (double)h->min / 1000,
 	       (double)h->max / 1000, h->sum / (double)h->total / 1000);
 	fflush(stdout);
+	return 0;
 }
 
 int command_latency(const struct options *options)

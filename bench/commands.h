@@ -12,6 +12,12 @@
 #include "options.h"
 
 int command_chart(const struct options *o);
+int command_fanout(const struct options *o);
+int command_first(const struct options *o);
+int command_memfd(const struct options *o);
+int command_storm(const struct options *o);
+int command_scale(const struct options *o);
+int command_compare(const struct options *o);
 int command_latency(const struct options *o);
 int command_rpc(const struct options *o);
 int command_pipe(const struct options *o);

@@ -12,6 +12,10 @@
 #include <unistd.h>
 
 #include "child.h"
+#include "storm.h"
+
+/* Bytes that are compared of a memfd that is passed again and again. */
+#define PASS_CHECKED 4096
 
 /* ---- what transports call ---- */
 
@@ -68,7 +72,7 @@ static int fill_memfd(int fd, const void *data, size_t size)
 	return 0;
 }
 
-int link_memfd(struct link *l, const void *data, size_t size)
+static int new_memfd(struct link *l, const void *data, size_t size)
 {
 	int fd = memfd_create("kdbus-bench", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int r;
@@ -83,19 +87,61 @@ int link_memfd(struct link *l, const void *data, size_t size)
 	return fd;
 }
 
-int link_check_memfd(struct link *l, struct payload *p, int fd, size_t expected)
+bool link_has_memfd(const struct job *job)
 {
-	off_t size = lseek(fd, 0, SEEK_END);
-	void *map;
+	return job->kind == JOB_MEMFD || job->kind == JOB_PASS;
+}
+
+int link_memfd(struct link *l, const struct job *job)
+{
+	if (job->kind == JOB_MEMFD)
+		return new_memfd(l, payload_next(&l->out), job->request);
+	if (l->pass_size == job->request)
+		return l->pass_fd;
+	if (l->pass_size)
+		close(l->pass_fd);
+	l->pass_size = 0;
+	l->pass_fd = new_memfd(l, payload_fixed(&l->out), job->request);
+	if (l->pass_fd >= 0)
+		l->pass_size = job->request;
+	return l->pass_fd;
+}
+
+void link_memfd_sent(const struct job *job, int fd)
+{
+	if (job->kind == JOB_MEMFD)
+		close(fd);
+}
+
+/* What is passed again and again is not read in full: its size must not matter. */
+int link_check_mapped(struct link *l, const struct job *job, const void *data, size_t size)
+{
+	size_t part = job->request < PASS_CHECKED ? job->request : PASS_CHECKED;
+	struct payload *p = link_server_in(l);
+	uint64_t seq = p->seq;
 	int r;
 
-	if (size <= 0 || (size_t)size != expected)
-		return link_check(l, p, NULL, size < 0 ? 0 : (size_t)size, expected);
-	map = mmap(NULL, expected, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
+	if (job->kind != JOB_PASS || size != job->request)
+		return link_check(l, p, data, size, job->request);
+	p->seq = 0;
+	r = link_check(l, p, data, part, part);
+	p->seq = seq;
+	return r;
+}
+
+int link_check_memfd(struct link *l, const struct job *job, int fd)
+{
+	int flags = MAP_PRIVATE | (job->kind == JOB_PASS ? 0 : MAP_POPULATE), r;
+	off_t size = lseek(fd, 0, SEEK_END);
+	void *map;
+
+	if (size <= 0)
+		return link_error(l, -EBADMSG, "a received memfd is empty");
+	map = mmap(NULL, (size_t)size, PROT_READ, flags, fd, 0);
 	if (map == MAP_FAILED)
 		return link_error(l, -errno, "cannot map a received memfd: %m");
-	r = link_check(l, p, map, expected, expected);
-	munmap(map, expected);
+	r = link_check_mapped(l, job, map, (size_t)size);
+	munmap(map, (size_t)size);
 	return r;
 }
 
@@ -162,30 +208,6 @@ static int warm_up(struct link *l, const struct order *o)
 	return r;
 }
 
-/* Connections that live for one transaction: what is timed is that transaction alone. */
-static int run_fresh(struct link *l, const struct order *o)
-{
-	struct result *res = &l->shared->result;
-	uint64_t i, start;
-	int r;
-
-	clear_result(res);
-	for (i = 0; i < o->count; i++) {
-		l->transport->close(l);
-		r = l->transport->open(l);
-		if (r < 0)
-			return r;
-		start = usage_now_ns();
-		r = l->transport->call(l, &o->job);
-		if (r < 0)
-			return r;
-		hist_add(&res->hist, usage_now_ns() - start);
-		res->ns += usage_now_ns() - start;
-		res->ops++;
-	}
-	return 0;
-}
-
 static int obey(struct link *l)
 {
 	struct usage before[N_ROLES], after[N_ROLES];
@@ -193,13 +215,13 @@ static int obey(struct link *l)
 	int i, r;
 
 	l->shared->job = o->job;
-	r = o->fresh ? 0 : warm_up(l, o);
+	if (o->kind != ORDER_PLAIN)
+		return storm_obey(l, o);
+	r = warm_up(l, o);
 	if (r < 0)
 		return r;
 	read_usage(l, before);
-	if (o->fresh)
-		r = run_fresh(l, o);
-	else if (o->window > 1)
+	if (o->window > 1)
 		r = run_burst(l, o, o->count);
 	else
 		r = run_calls(l, o, o->count, o->ns);
@@ -359,6 +381,8 @@ static struct link *new_link(const struct link_plan *plan)
 	l->daemon = plan->daemon;
 	l->threads = plan->threads;
 	l->relayed = plan->relayed;
+	l->receivers = plan->receivers;
+	l->matching = plan->matching;
 	l->life = l->control = l->ready = -1;
 	snprintf(l->service, sizeof(l->service), "org.kdbus.bench.s%u", ++serial);
 	snprintf(l->subject, sizeof(l->subject), "%s", plan->subject);

@@ -26,6 +26,8 @@
  * @subject: what tables call it
  * @threads: client and server are threads of one process
  * @relayed: with a third process that forwards
+ * @receivers: for broadcasts: how many the server is
+ * @matching: do they all have a match? One always has
  */
 struct link_plan {
 	const struct transport *transport;
@@ -34,6 +36,8 @@ struct link_plan {
 	const char *subject;
 	bool threads;
 	bool relayed;
+	unsigned int receivers;
+	bool matching;
 };
 
 /**

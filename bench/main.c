@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "child.h"
 #include "commands.h"
@@ -18,13 +19,20 @@ static const struct command commands[] = {
 	{ "chart", command_chart, OPTION_MEASURE | OPTION_SIZES | OPTION_COUNT, 0 },
 	{ "latency", command_latency, OPTION_MEASURE | OPTION_SECONDS | OPTION_COUNT, 0 },
 	{ "rpc", command_rpc, OPTION_MEASURE | OPTION_SIZES | OPTION_COUNT, 0 },
-	{ "pipe", command_pipe, OPTION_MEASURE | OPTION_COUNT | OPTION_THREADS, 0 },
 	{ "socket", command_socket, OPTION_MEASURE | OPTION_SIZES | OPTION_COUNT, 0 },
+	{ "pipe", command_pipe, OPTION_MEASURE | OPTION_COUNT | OPTION_THREADS, 0 },
+	{ "first", command_first, OPTION_MEASURE | OPTION_COUNT, 0 },
+	{ "memfd", command_memfd, OPTION_MEASURE | OPTION_SIZES | OPTION_COUNT, 0 },
+	{ "scale", command_scale, (OPTION_MEASURE | OPTION_SIZES) & ~OPTION_PIN, 0 },
+	{ "fanout", command_fanout, OPTION_MEASURE | OPTION_SIZES | OPTION_COUNT, 0 },
+	{ "storm", command_storm, OPTION_MEASURE | OPTION_COUNT, 0 },
+	{ "compare", command_compare, OPTION_THRESHOLD, 2 },
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
 static const char help_text[] =
 	"Usage: kdbus-bench SUBCOMMAND [OPTION...]\n"
+	"       kdbus-bench compare [--threshold PERCENT] A.json B.json\n"
 	"Measure kdbus next to what would be used instead, in one run.\n"
 	"\n"
 	"  chart    calls with a payload and an empty reply, one at a time: transactions a\n"
@@ -38,32 +46,49 @@ static const char help_text[] =
 	"  rpc      calls with a string, answered with two characters: seconds for 1000\n"
 	"           calls of 4 kB to 1 MB through libkdbus, a UNIX socket, and libdbus,\n"
 	"           sd-bus and GDBus on either D-Bus daemon. One message: a call or a reply.\n"
-	"  pipe     ping-pong of a number over pipe, eventfd, futex, UNIX socket and\n"
-	"           spinning shared memory. One message: one number, one way.\n"
 	"  socket   calls with the same payload in request and reply: over a UNIX socket\n"
 	"           (single), over a relay process (dbus), over libkdbus; one at a time\n"
 	"           (sync), and with up to 32 of them or 128 KiB open (async). One\n"
 	"           message: one payload from application to application; that the relay\n"
 	"           forwards it does not make it two.\n"
+	"  pipe     ping-pong of a number over pipe, eventfd, futex, UNIX socket and\n"
+	"           spinning shared memory. One message: one number, one way.\n"
+	"  first    connecting, and the first calls to a peer never talked to, next to the\n"
+	"           steady state: 64 bytes each way. One message: a call or a reply.\n"
+	"  memfd    calls that pass a sealed memfd: the same one again and again (pass: its\n"
+	"           first 4 KiB are read) or one made, filled and read in full each time\n"
+	"           (new), next to 64 bytes in the message (copy). One message: a call or a\n"
+	"           reply.\n"
+	"  scale    1, 2, 4 ... pairs that call each other at the same time, pair n on CPU n:\n"
+	"           transactions a second of all, and what a pair loses to the others.\n"
+	"           One message: a call or a reply of 64 bytes.\n"
+	"  fanout   a broadcast of 64 bytes to 1, 10, 100, 1000 receivers in one process, from\n"
+	"           sending until the last has it; and (no match) to one receiver while so\n"
+	"           many others have no match. One message: what one receiver gets.\n"
+	"  storm    connect, take a name, call, leave; then 500 connections at once: memory\n"
+	"           and descriptors of the daemon. One message: the call or its reply.\n"
+	"  compare  which rows of B are slower than in A by more than noise and more than\n"
+	"           the threshold (5 %). Status 1 if any is.\n"
 	"\n"
 	"  --repeat N     repetitions of each measurement (7; 3 with --quick)\n"
 	"  --quick        take less than 20 seconds\n"
-	"  --pin CPU,...  bind client, server and daemon to these CPUs\n"
+	"  --pin CPU,...  bind client, server and daemon to these CPUs (not: scale)\n"
 	"  --busy N       with N competing processes that burn CPU\n"
 	"  --only A,...   measure these subjects and no others; names as in the tables\n"
 	"  --json FILE    write all samples and histograms (schema: bench/README.md)\n"
 	"  --engine user  the engine libkdbus uses\n"
 	"  --kdbusd PATH  the daemon to start (default: KDBUSD, else next to this program)\n"
 	"  --corrupt N    damage request N on purpose: the run must fail\n"
-	"  --sizes N,...  payload sizes in bytes; k and M for 1024 and 1048576 (chart, rpc,\n"
-	"                 socket)\n"
-	"  --count N      transactions in a repetition (all)\n"
+	"  --sizes N,...  payload sizes in bytes, k and M for 1024 and 1048576 (chart, rpc,\n"
+	"                 socket, memfd); numbers of pairs (scale) or receivers (fanout)\n"
+	"  --count N      transactions in a repetition (not: scale)\n"
 	"  --seconds N    how long for each subject; the repetitions (latency)\n"
 	"  --threads      two threads of one process instead of two processes (pipe)\n"
+	"  --threshold P  slower by less than P percent is no news (compare)\n"
 	"  --help         show this help\n"
 	"  --version      show the version\n"
 	"\n"
-	"Status: 0 done, 1 the measurement failed, 2 wrong usage.\n";
+	"Status: 0 done, 1 the measurement failed or compare found regressions, 2 wrong usage.\n";
 
 static const struct command *find(const char *name)
 {
@@ -82,6 +107,17 @@ static int usage(const char *what, const char *name)
 	return 2;
 }
 
+/* A thousand receivers take more than the usual soft limit; children inherit it. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static int run(const struct command *command, int argc, char **argv)
 {
 	struct options o;
@@ -94,6 +130,7 @@ static int run(const struct command *command, int argc, char **argv)
 			command->arguments, o.n_arguments);
 		return 2;
 	}
+	raise_descriptor_limit();
 	if (child_catch_signals() < 0) {
 		fprintf(stderr, "kdbus-bench: cannot catch signals: %m\n");
 		return 1;

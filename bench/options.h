@@ -21,9 +21,11 @@ enum {
 	OPTION_COUNT = 1 << 1,
 	OPTION_THREADS = 1 << 2,
 	OPTION_SECONDS = 1 << 3,
-	OPTION_MEASURE = 1 << 4, /* what every subcommand that measures has */
+	OPTION_COMMON = 1 << 4, /* what every subcommand that measures has */
 	OPTION_OUTPUT = 1 << 5,
 	OPTION_THRESHOLD = 1 << 6,
+	OPTION_PIN = 1 << 7,
+	OPTION_MEASURE = OPTION_COMMON | OPTION_PIN,
 };
 
 /**

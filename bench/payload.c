@@ -51,6 +51,14 @@ unsigned char *payload_next(struct payload *p)
 	return p->data;
 }
 
+unsigned char *payload_fixed(struct payload *p)
+{
+	stamp(p->data, 0);
+	if (p->corrupt)
+		p->data[0] ^= 1;
+	return p->data;
+}
+
 const char *payload_next_string(struct payload *p, size_t size)
 {
 	unsigned char *data = payload_next(p);

@@ -42,6 +42,9 @@ void payload_clear(struct payload *p);
 /** payload_next() - stamp the next message and hand out its first byte */
 unsigned char *payload_next(struct payload *p);
 
+/** payload_fixed() - the pattern as if it were message 0, damaged if any is to be */
+unsigned char *payload_fixed(struct payload *p);
+
 /** payload_next_string() - as payload_next(), NUL-terminated behind @size bytes */
 const char *payload_next_string(struct payload *p, size_t size);
 

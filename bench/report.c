@@ -133,6 +133,32 @@ int report_add(struct report *r, struct cell *c, const struct result *result)
 	return 0;
 }
 
+void report_messages(struct report *r, const char *row, const char *subject, double messages)
+{
+	struct cell *c = (struct cell *)report_find(r, row, subject);
+	unsigned int i;
+	int role;
+
+	if (!c)
+		return;
+	for (role = 0; role < N_ROLES; role++)
+		for (i = 0; i < c->n; i++) {
+			c->cpu_ns[role][i] *= c->messages / messages;
+			c->switches[role][i] *= c->messages / messages;
+		}
+	c->messages = messages;
+}
+
+bool report_row_begins(const struct report *r, unsigned int i)
+{
+	unsigned int j;
+
+	for (j = 0; j < i; j++)
+		if (!strcmp(r->cells[j]->row, r->cells[i]->row))
+			return false;
+	return true;
+}
+
 double cell_median(const struct cell *c)
 {
 	return stats_median(c->samples, c->n);
@@ -254,7 +280,7 @@ void report_verdict(const struct report *r, const char *subject, const char *con
 	unsigned int i;
 
 	for (i = 0; i < r->n_cells; i++) {
-		if (strcmp(r->cells[i]->subject, subject))
+		if (strcmp(r->cells[i]->subject, subject) || !timed(r->cells[i]))
 			continue;
 		best = fastest(r, r->cells[i]->row, others, n_others);
 		if (!best)

@@ -79,6 +79,12 @@ int report_add(struct report *r, struct cell *c, const struct result *result);
 /** report_add_value() - add a sample that is no time */
 int report_add_value(struct report *r, struct cell *c, double value);
 
+/** report_messages() - say how many messages a transaction of a cell is; scales what is there */
+void report_messages(struct report *r, const char *row, const char *subject, double messages);
+
+/** report_row_begins() - is cell @i the first of its row? */
+bool report_row_begins(const struct report *r, unsigned int i);
+
 /** report_details() - a line a cell: statistics, percentiles, CPU, switches */
 void report_details(const struct report *r, FILE *f);
 

@@ -62,6 +62,8 @@ static int start_link(struct set *s, unsigned int i, const struct options *o, st
 		.subject = sub->name,
 		.threads = o->threads,
 		.relayed = sub->relayed,
+		.receivers = sub->receivers,
+		.matching = sub->matching,
 	};
 	char missing[160];
 
@@ -132,17 +134,17 @@ static int measure_cell(struct set *s, const struct column *col, const struct ro
 
 	if (!link || (col->max && order.job.request > col->max))
 		return 0;
-	order.job.kind = col->kind;
+	if (col->kind != JOB_COPY)
+		order.job.kind = col->kind;
 	r = link_run(link, &order);
 	if (r < 0)
 		return r;
-	if (col->each)
-		col->each(link);
 	cell = report_cell(report, row->name, col->name ? col->name : link->subject);
 	if (!cell)
 		return -ENOMEM;
 	cell->size = order.job.request;
-	return report_add(report, cell, &link->shared->result);
+	r = report_add(report, cell, &link->shared->result);
+	return r == 0 && col->each ? col->each(link, report) : r;
 }
 
 int set_measure(struct set *s, const struct column *columns, unsigned int n_columns,

@@ -19,6 +19,7 @@
  * @transport: how it talks, NULL if this build lacks it
  * @package: the package whose absence at build time is the reason for that
  * @relayed: with a relay
+ * @receivers, @matching: see struct link_plan
  */
 struct subject {
 	const char *name;
@@ -26,6 +27,8 @@ struct subject {
 	const struct transport *transport;
 	const char *package;
 	bool relayed;
+	unsigned int receivers;
+	bool matching;
 };
 
 /** struct set - running subjects; links[i] belongs to subjects[i] and is NULL if it is missing */
@@ -55,7 +58,7 @@ void set_stop(struct set *s);
  * struct column - one thing to measure in each row
  * @subject: index into the set
  * @name: of the cells; NULL: the subject's
- * @kind: how requests carry their payload
+ * @kind: how requests carry their payload, if not as the row says (JOB_COPY)
  * @max: largest payload it is measured with, 0 for no limit
  * @each: called after each measurement with its result in shared memory; optional
  */
@@ -64,7 +67,7 @@ struct column {
 	const char *name;
 	enum job_kind kind;
 	size_t max;
-	void (*each)(const struct link *l);
+	int (*each)(const struct link *l, struct report *r);
 };
 
 /** struct row - the order every column gets */

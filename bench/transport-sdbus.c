@@ -12,7 +12,8 @@
 /* The timeout of calls is the same as with libkdbus. */
 #define CALL_TIMEOUT_US 60000000ULL
 
-static const char types[] = { [JOB_COPY] = 'y', [JOB_MEMFD] = 'h', [JOB_STRING] = 's' };
+static const char
+	types[] = { [JOB_COPY] = 'y', [JOB_MEMFD] = 'h', [JOB_PASS] = 'h', [JOB_STRING] = 's' };
 
 static int failed(struct link *l, int r, const char *what)
 {
@@ -21,6 +22,7 @@ static int failed(struct link *l, int r, const char *what)
 
 static int connect_bus(struct link *l, sd_bus **ret)
 {
+	const char *name;
 	sd_bus *bus;
 	int r = sd_bus_new(&bus);
 
@@ -33,6 +35,9 @@ static int connect_bus(struct link *l, sd_bus **ret)
 		r = sd_bus_negotiate_fds(bus, 1);
 	if (r >= 0)
 		r = sd_bus_start(bus);
+	/* Waits for the answer to Hello, without which there is no connection yet. */
+	if (r >= 0)
+		r = sd_bus_get_unique_name(bus, &name);
 	if (r < 0) {
 		sd_bus_unref(bus);
 		return failed(l, r, "connecting");
@@ -41,8 +46,9 @@ static int connect_bus(struct link *l, sd_bus **ret)
 	return 0;
 }
 
-static int append(struct link *l, struct payload *p, sd_bus_message *m, enum job_kind kind,
-		  size_t size)
+/* @job is NULL for a reply: those carry no memfd. */
+static int append(struct link *l, struct payload *p, sd_bus_message *m, const struct job *job,
+		  enum job_kind kind, size_t size)
 {
 	int fd, r;
 
@@ -53,11 +59,11 @@ static int append(struct link *l, struct payload *p, sd_bus_message *m, enum job
 	}
 	if (kind == JOB_COPY)
 		return sd_bus_message_append_array(m, 'y', payload_next(p), size);
-	fd = link_memfd(l, payload_next(p), size);
+	fd = link_memfd(l, job);
 	if (fd < 0)
 		return fd;
 	r = sd_bus_message_append_basic(m, 'h', &fd);
-	close(fd);
+	link_memfd_sent(job, fd);
 	return r;
 }
 
@@ -72,15 +78,14 @@ static int check(struct link *l, struct payload *p, sd_bus_message *m, enum job_
 		r = sd_bus_message_read_array(m, 'y', &data, &size);
 	else
 		r = sd_bus_message_read_basic(m, types[kind],
-					      kind == JOB_MEMFD ? (void *)&fd : (void *)&data);
+					      types[kind] == 'h' ? (void *)&fd : (void *)&data);
 	if (r < 0)
 		return failed(l, r, "reading a message");
-	if (kind == JOB_MEMFD)
-		return link_check_memfd(l, p, fd, expected);
+	if (types[kind] == 'h')
+		return link_check_memfd(l, &l->shared->job, fd);
 	return link_check(l, p, data, kind == JOB_STRING ? strlen(data) : size, expected);
 }
 
-/* Replies carry no memfd. */
 static enum job_kind reply_kind(const struct job *job)
 {
 	return job->kind == JOB_STRING ? JOB_STRING : JOB_COPY;
@@ -99,7 +104,7 @@ static int on_call(sd_bus_message *m, void *arg, sd_bus_error *error)
 		_exit(1);
 	r = sd_bus_message_new_method_return(m, &reply);
 	if (r >= 0)
-		r = append(l, link_server_out(l), reply, reply_kind(job), job->reply);
+		r = append(l, link_server_out(l), reply, NULL, reply_kind(job), job->reply);
 	if (r >= 0)
 		r = sd_bus_send(NULL, reply, NULL);
 	sd_bus_message_unref(reply);
@@ -169,6 +174,14 @@ static void close_sdbus(struct link *l)
 	l->state = NULL;
 }
 
+static int own_sdbus(struct link *l, const char *name)
+{
+	struct client *c = l->state;
+	int r = sd_bus_request_name(c->bus, name, 0);
+
+	return r < 0 ? failed(l, r, "taking a name") : 0;
+}
+
 static int compose(struct link *l, const struct job *job, sd_bus_message **ret)
 {
 	struct client *c = l->state;
@@ -178,7 +191,7 @@ static int compose(struct link *l, const struct job *job, sd_bus_message **ret)
 
 	if (r < 0)
 		return failed(l, r, "building a message");
-	r = append(l, &l->out, m, job->kind, job->request);
+	r = append(l, &l->out, m, job, job->kind, job->request);
 	if (r < 0) {
 		sd_bus_message_unref(m);
 		return failed(l, r, "building a message");
@@ -272,4 +285,5 @@ const struct transport transport_sdbus = {
 	.call = call_sdbus,
 	.burst = burst_sdbus,
 	.close = close_sdbus,
+	.own = own_sdbus,
 };

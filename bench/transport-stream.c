@@ -162,11 +162,11 @@ static int check_request(struct link *l, struct reader *r, const unsigned char *
 	const struct job *job = &l->shared->job;
 	int e;
 
-	if (job->kind != JOB_MEMFD)
+	if (!link_has_memfd(job))
 		return link_check(l, link_server_in(l), data, size, job->request);
 	if (r->passed < 0)
 		return link_error(l, -EBADMSG, "a request came without its memfd");
-	e = link_check_memfd(l, link_server_in(l), r->passed, job->request);
+	e = link_check_memfd(l, job, r->passed);
 	close(r->passed);
 	r->passed = -1;
 	return e;
@@ -226,13 +226,13 @@ static int take_reply(struct link *l, const struct job *job)
 
 static int send_memfd(struct link *l, const struct job *job)
 {
-	int fd = link_memfd(l, payload_next(&l->out), job->request);
+	int fd = link_memfd(l, job);
 	int e;
 
 	if (fd < 0)
 		return fd;
 	e = send_message(l, l->fds[0], "", 1, fd);
-	close(fd);
+	link_memfd_sent(job, fd);
 	return e;
 }
 
@@ -240,7 +240,7 @@ static int call_stream(struct link *l, const struct job *job)
 {
 	int e;
 
-	if (job->kind == JOB_MEMFD)
+	if (link_has_memfd(job))
 		e = send_memfd(l, job);
 	else
 		e = send_message(l, l->fds[0], payload_next(&l->out), job->request, -1);

@@ -51,8 +51,9 @@ static int compose(struct link *l, struct libkdbus_builder *b, const char *name,
 	return 0;
 }
 
-static int check(struct link *l, struct payload *p, struct libkdbus *h, const struct kdbus_msg *msg,
-		 size_t expected)
+/* @job is that of a request, NULL for a reply. */
+static int check(struct link *l, const struct job *job, struct libkdbus *h,
+		 const struct kdbus_msg *msg)
 {
 	const struct kdbus_item *item = NULL;
 	const void *data = NULL;
@@ -69,7 +70,9 @@ static int check(struct link *l, struct payload *p, struct libkdbus *h, const st
 	}
 	if (!data && size)
 		return link_error(l, -EBADMSG, "a payload of zero bytes that nobody sent");
-	return link_check(l, p, data, size, expected);
+	if (!job)
+		return link_check(l, &l->in, data, size, l->shared->job.reply);
+	return link_check_mapped(l, job, data, size);
 }
 
 /* Asleep until there is a message: in the library, or in poll(2) as an event loop would. */
@@ -129,7 +132,7 @@ static int serve_user(struct link *l)
 		r = await(l, h, l->shared->job.poll, &msg);
 		if (r < 0)
 			break;
-		r = check(l, link_server_in(l), h, msg, l->shared->job.request);
+		r = check(l, &l->shared->job, h, msg);
 		if (r == 0)
 			r = answer(l, h, msg);
 		libkdbus_done(h, msg);
@@ -163,6 +166,14 @@ static void close_user(struct link *l)
 	libkdbus_close(c->h);
 	free(c);
 	l->state = NULL;
+}
+
+static int own_user(struct link *l, const char *name)
+{
+	struct client *c = l->state;
+	int r = libkdbus_acquire(c->h, name, 0, NULL);
+
+	return r < 0 ? failed(l, r, "taking a name") : 0;
 }
 
 static int compose_request(struct link *l, struct libkdbus_builder *b, const struct job *job,
@@ -213,7 +224,7 @@ static int take_reply(struct link *l, const struct job *job)
 
 	if (r < 0)
 		return r;
-	r = check(l, &l->in, c->h, reply, job->reply);
+	r = check(l, NULL, c->h, reply);
 	libkdbus_done(c->h, reply);
 	return r;
 }
@@ -235,7 +246,7 @@ static int call_sync(struct link *l, const struct job *job, int memfd)
 	libkdbus_build_clear(&b);
 	if (r < 0)
 		return failed(l, r, "a call");
-	r = check(l, &l->in, c->h, reply, job->reply);
+	r = check(l, NULL, c->h, reply);
 	libkdbus_done(c->h, reply);
 	return r;
 }
@@ -244,8 +255,8 @@ static int call_user(struct link *l, const struct job *job)
 {
 	int memfd = -1, r;
 
-	if (job->kind == JOB_MEMFD) {
-		memfd = link_memfd(l, payload_next(&l->out), job->request);
+	if (link_has_memfd(job)) {
+		memfd = link_memfd(l, job);
 		if (memfd < 0)
 			return memfd;
 	}
@@ -256,7 +267,7 @@ static int call_user(struct link *l, const struct job *job)
 		r = call_sync(l, job, memfd);
 	}
 	if (memfd >= 0)
-		close(memfd);
+		link_memfd_sent(job, memfd);
 	return r;
 }
 
@@ -284,4 +295,5 @@ const struct transport transport_user = {
 	.call = call_user,
 	.burst = burst_user,
 	.close = close_user,
+	.own = own_user,
 };

@@ -42,6 +42,7 @@ enum job_kind {
 	JOB_COPY, /* payload in the message, as an array of bytes */
 	JOB_MEMFD, /* payload in a sealed memfd, made for this message */
 	JOB_STRING, /* payload in the message, as a string */
+	JOB_PASS, /* payload in one sealed memfd, passed again and again */
 };
 
 /**
@@ -59,6 +60,12 @@ struct job {
 	bool poll;
 };
 
+enum order_kind {
+	ORDER_PLAIN,
+	ORDER_FRESH,
+	ORDER_STORM
+};
+
 /**
  * struct order - what the client is to do
  * @job: which transactions
@@ -66,22 +73,30 @@ struct job {
  * @ns: duration
  * @warm_ns: first do the same for so long without counting it
  * @window: transactions in flight; 1 is one after the other
- * @fresh: open a new connection, do one transaction on it (counted by @first), some more, then
- *	close it; @count times
+ * @kind: ORDER_PLAIN: just that. ORDER_FRESH: @count times connect, do @nth transactions, time
+ *	the last of them (or the connecting, if @nth is 0), disconnect. ORDER_STORM: @count times
+ *	connect, take a name, do a transaction, disconnect, all timed together; then @hold
+ *	connections at once, with names, and the daemon's memory and descriptors before, with, and
+ *	after them
  */
+
 struct order {
 	struct job job;
 	uint64_t count;
 	uint64_t ns;
 	uint64_t warm_ns;
 	unsigned int window;
-	bool fresh;
+	enum order_kind kind;
+	unsigned int nth;
+	unsigned int hold;
 };
 
 struct result {
 	uint64_t ops;
 	uint64_t ns;
 	struct usage usage[N_ROLES];
+	uint64_t memory_kib[3];
+	uint64_t descriptors[3];
 	struct hist hist;
 };
 
@@ -107,16 +122,19 @@ struct link {
 	struct payload server_out; /* of the server when it is a thread of the client */
 	struct payload server_in;
 	bool threads;
+	unsigned int receivers; /* of a broadcast */
+	bool matching; /* do they want it? */
+	unsigned int received; /* own to the server: how many have the current broadcast */
+	int pass_fd; /* own to the client: what JOB_PASS passes */
+	size_t pass_size;
 	bool relayed; /* a third process forwards between the two */
 	int fds[8]; /* made by prepare(), closed in the main process */
 	int n_fds;
-	uint64_t corrupt;
 
 	/* main process */
 	pid_t client, server, relay, daemon;
 	int control; /* to the client */
 	int life; /* end of file once the server is gone */
-	bool started;
 
 	/* own to the client's process */
 	pthread_t thread;
@@ -135,7 +153,8 @@ struct link {
  * @open: connect as client
  * @call: one transaction, waiting for its reply
  * @burst: @count transactions, at most @window of them open at any time; optional
- * @close: disconnect; optional
+ * @close: disconnect; only for what ORDER_FRESH and ORDER_STORM may use, like the next
+ * @own: take a name as client
  */
 struct transport {
 	const char *name;
@@ -146,6 +165,7 @@ struct transport {
 	int (*call)(struct link *l, const struct job *job);
 	int (*burst)(struct link *l, const struct job *job, uint64_t count, unsigned int window);
 	void (*close)(struct link *l);
+	int (*own)(struct link *l, const char *name);
 };
 
 /** link_ready() - the server serves from here on */
@@ -164,11 +184,20 @@ struct payload *link_server_in(struct link *l);
 /** link_server_out() - the payload series the server sends */
 struct payload *link_server_out(struct link *l);
 
-/** link_memfd() - a sealed memfd with the @size bytes at @data; or a negative errno, said */
-int link_memfd(struct link *l, const void *data, size_t size);
+/** link_has_memfd() - do requests of this job carry a memfd? */
+bool link_has_memfd(const struct job *job);
 
-/** link_check_memfd() - map, check with link_check(), unmap */
-int link_check_memfd(struct link *l, struct payload *p, int fd, size_t expected);
+/** link_memfd() - the sealed memfd of the client's next request; or a negative errno, said */
+int link_memfd(struct link *l, const struct job *job);
+
+/** link_memfd_sent() - it is not needed any more */
+void link_memfd_sent(const struct job *job, int fd);
+
+/** link_check_mapped() - check the mapped content of a request's memfd */
+int link_check_mapped(struct link *l, const struct job *job, const void *data, size_t size);
+
+/** link_check_memfd() - the same of one that is not mapped yet */
+int link_check_memfd(struct link *l, const struct job *job, int fd);
 
 extern const struct transport transport_pipe;
 extern const struct transport transport_eventfd;
@@ -177,7 +206,9 @@ extern const struct transport transport_spin;
 extern const struct transport transport_unix;
 extern const struct transport transport_stream;
 extern const struct transport transport_user;
+extern const struct transport transport_user_fanout;
 extern const struct transport transport_sdbus;
+extern const struct transport transport_sdbus_fanout;
 extern const struct transport transport_libdbus;
 extern const struct transport transport_gdbus;
 

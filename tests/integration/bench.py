@@ -91,6 +91,59 @@ def measurements():
     measure('latency', '--count', '20', rows=['bounce'], subjects=('libkdbus', 'socket', *BUSES))
     measure('rpc', '--count', '5', '--sizes', '4k,64k', rows=['4k', '64k'],
             subjects=('libkdbus', 'socket', *CLIENTS))
+    buses = ('libkdbus', *BUSES)
+    measure('first', '--count', '3', rows=['connect', 'call 1', 'call 24', 'steady'],
+            subjects=buses)
+    measure('memfd', '--count', '3', '--sizes', '4k,4M',
+            rows=['copy 64', 'pass 4k', 'pass 4M', 'new 4k', 'new 4M'],
+            subjects=('socket', *buses))
+    measure('fanout', '--count', '3', '--sizes', '1,20',
+            rows=['1', '1 no match', '20', '20 no match'], subjects=buses)
+    measure('storm', '--count', '3', rows=['cycle', 'memory peak', 'fds after'], subjects=buses)
+    measure('scale', '--sizes', '1,3', rows=['1 pair', '3 pairs'], subjects=('socket', *buses))
+
+
+def rewrite(name, source, change):
+    """A copy of a recorded file with changed samples."""
+    with open(source, encoding='utf-8') as file:
+        data = json.load(file)
+    for cell in data['cells']:
+        change(cell)
+    with open(path(name), 'w', encoding='utf-8') as file:
+        json.dump(data, file)
+    return path(name)
+
+
+def slower(row, subject, factor):
+    def change(cell):
+        if (cell['row'], cell['subject']) == (row, subject):
+            cell['samples'] = [sample * factor for sample in cell['samples']]
+    return change
+
+
+def comparisons():
+    here = os.path.dirname(os.path.abspath(__file__))
+    one, two = (os.path.join(here, 'bench-data', f'{name}.json') for name in ('one', 'two'))
+    for first, second in ((one, one), (one, two), (two, one)):
+        run = bench('compare', first, second)
+        check('compare: two runs of the same are no regression',
+              ['' if run.returncode == 0 and 'SLOWER' not in run.stdout else run.stdout])
+    planted = rewrite('planted.json', two, slower('4k', 'COPY', 1.7))
+    run = bench('compare', one, planted)
+    found = re.findall(r'^SLOWER +(\S+) +(\S+)', run.stdout, re.M)
+    check('compare: a planted regression is found, and nothing else', [
+        '' if run.returncode == 1 and found == [('4k', 'COPY')] else run.stdout + run.stderr])
+    run = bench('compare', planted, one)
+    check('compare: what got faster is no regression', [
+        '' if run.returncode == 0 and re.search('^faster +4k +COPY', run.stdout, re.M)
+        else run.stdout])
+    run = bench('compare', '--threshold', '100', one, planted)
+    check('compare: a difference below the threshold is no regression',
+          ['' if run.returncode == 0 else run.stdout])
+    few = rewrite('few.json', two, lambda cell: cell.update(samples=cell['samples'][:2]))
+    run = bench('compare', few, planted)
+    check('compare: says when there are too few samples',
+          ['' if 'larger --repeat' in run.stdout else run.stdout])
 
 
 def corruption():
@@ -98,6 +151,7 @@ def corruption():
     cases += [('socket', 'socket single'), ('socket', 'socket dbus'), ('socket', 'libkdbus')]
     cases += [('chart', subject) for subject in ('libkdbus', 'socket', *BUSES)]
     cases += [('rpc', subject) for subject in CLIENTS]
+    cases += [('fanout', subject) for subject in ('libkdbus', *BUSES)]
     problems = []
     for name, subject in cases:
         run = bench(name, '--quick', '--count', '9', '--repeat', '1', '--only', subject,
@@ -122,6 +176,12 @@ def refusals():
         (['pipe', '--repeat'], 'value is missing'),
         (['pipe', '--pin', '1023'], 'CPU 1023'),
         (['pipe', '--engine', 'warp'], 'warp'),
+        (['compare', path('none.json'), path('none.json')], 'cannot read'),
+        (['compare', BENCH, BENCH], 'was not written by'),
+        (['compare', path('pipe.json'), path('chart.json')], 'compare like with like'),
+        (['compare', path('pipe.json')], 'takes 2 arguments'),
+        (['scale', '--pin', '0'], 'has no option --pin'),
+        (['scale', '--sizes', '100'], 'at most 64'),
         (['pipe', 'surplus'], 'arguments'),
         (['pipe', '--only', 'carrier pigeon', '--quick'], 'nothing to measure'),
         (['pipe', '--json', path('no/such/file')], 'cannot write'),
@@ -173,11 +233,13 @@ def main():
     check('help and version', ['' if bench('--help').returncode == 0 else 'status',
                                '' if 'kdbus-bench' in bench('--version').stdout else 'version'])
     measurements()
+    comparisons()
     corruption()
     refusals()
     interrupted('pipe', '--busy', '2', children=12)
     interrupted('socket', children=8)
     interrupted('chart', children=11)
+    interrupted('storm', children=9)
     print(f'1..{len(RESULTS)}')
     for number, (name, problems) in enumerate(RESULTS, 1):
         print(f'{"not ok" if problems else "ok"} {number} - {name}')

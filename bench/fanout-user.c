@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Broadcasts over libkdbus: a bloom filter in the message, a bloom mask in the match. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <libkdbus.h>
+
+#include "fanout.h"
+
+#define POOL_SIZE   (256U << 10)
+#define FILTER_BYTE 0x21
+
+struct receivers {
+	struct libkdbus **handles;
+	int *fds;
+};
+
+static int failed(struct link *l, int r, const char *what)
+{
+	return link_error(l, r, "%s: %s", what, strerror(-r));
+}
+
+/* The bits that filter and mask have in common. */
+static void fill_bloom(unsigned char *bits, size_t size)
+{
+	memset(bits, 0, size);
+	bits[0] = FILTER_BYTE;
+	bits[size / 2] = FILTER_BYTE;
+}
+
+static int add_match(struct link *l, struct libkdbus *h)
+{
+	size_t size = libkdbus_identity(h)->bloom.size;
+	struct libkdbus_builder b;
+	unsigned char *mask;
+	void *built;
+	int r;
+
+	libkdbus_build(&b, sizeof(struct kdbus_cmd_match), NULL, 0);
+	mask = libkdbus_build_item(&b, KDBUS_ITEM_BLOOM_MASK, NULL, size);
+	if (mask)
+		fill_bloom(mask, size);
+	r = libkdbus_build_end(&b, &built);
+	if (r == 0)
+		r = libkdbus_match_add(h, built);
+	libkdbus_build_clear(&b);
+	return r < 0 ? failed(l, r, "adding a match") : 0;
+}
+
+static int add_receiver(struct link *l, struct receivers *all, unsigned int i)
+{
+	const struct libkdbus_options options = { .flags = KDBUS_HELLO_ACCEPT_FD,
+						  .pool_size = POOL_SIZE };
+	int r = libkdbus_connect(l->address, &options, &all->handles[i]);
+
+	if (r < 0)
+		return link_error(l, r, "connecting receiver %u: %s", i + 1, strerror(-r));
+	all->fds[i] = libkdbus_fd(all->handles[i]);
+	return i < fanout_wanted(l) ? add_match(l, all->handles[i]) : 0;
+}
+
+static int take(struct link *l, struct libkdbus *h, const struct kdbus_msg *msg)
+{
+	const struct kdbus_item *item =
+		libkdbus_item_find(msg, sizeof(*msg), KDBUS_ITEM_PAYLOAD_OFF);
+	const void *data = NULL;
+	size_t size = 0;
+	int r = item ? libkdbus_payload(h, msg, item, &data, &size) : -EBADMSG;
+
+	return r < 0 ? failed(l, r, "looking at a payload") : fanout_received(l, data, size);
+}
+
+static int ready(struct link *l, unsigned int i)
+{
+	struct receivers *all = l->state;
+	const struct kdbus_msg *msg;
+	int r;
+
+	while ((r = libkdbus_receive(all->handles[i], &msg)) == 0) {
+		r = take(l, all->handles[i], msg);
+		libkdbus_done(all->handles[i], msg);
+		if (r < 0)
+			return r;
+	}
+	return r == -EAGAIN ? 0 : failed(l, r, "RECV");
+}
+
+static int serve_fanout(struct link *l)
+{
+	unsigned int i, n = fanout_total(l);
+	struct receivers all = { calloc(n, sizeof(*all.handles)), calloc(n, sizeof(int)) };
+	int r = all.handles && all.fds ? 0 : link_error(l, -ENOMEM, "out of memory");
+
+	l->state = &all;
+	for (i = 0; i < n && r == 0; i++)
+		r = add_receiver(l, &all, i);
+	if (r == 0)
+		r = fanout_poll(l, all.fds, n, ready);
+	for (i = 0; i < n && all.handles; i++)
+		libkdbus_close(all.handles[i]);
+	free(all.handles);
+	free(all.fds);
+	return r;
+}
+
+/* ---- client ---- */
+
+struct client {
+	struct libkdbus *h;
+	uint32_t sent;
+};
+
+static int open_fanout(struct link *l)
+{
+	struct client *c = calloc(1, sizeof(*c));
+	int r = c ? libkdbus_connect(l->address, NULL, &c->h) : -ENOMEM;
+
+	l->state = c;
+	return r < 0 ? failed(l, r, "connecting") : 0;
+}
+
+static int compose(struct link *l, struct libkdbus_builder *b, const struct job *job,
+		   struct kdbus_msg **ret)
+{
+	struct client *c = l->state;
+	size_t size = libkdbus_identity(c->h)->bloom.size;
+	struct kdbus_bloom_filter *filter;
+	void *built;
+	int r;
+
+	filter = libkdbus_build_item(b, KDBUS_ITEM_BLOOM_FILTER, NULL, sizeof(*filter) + size);
+	if (filter)
+		fill_bloom((unsigned char *)filter->data, size);
+	libkdbus_build_vec(b, payload_next(&l->out), job->request);
+	r = libkdbus_build_end(b, &built);
+	if (r < 0)
+		return failed(l, r, "building a message");
+	*ret = built;
+	(*ret)->dst_id = KDBUS_DST_ID_BROADCAST;
+	(*ret)->flags = KDBUS_MSG_SIGNAL;
+	(*ret)->payload_type = KDBUS_PAYLOAD_DBUS;
+	(*ret)->cookie = c->sent + 1;
+	return 0;
+}
+
+static int call_fanout(struct link *l, const struct job *job)
+{
+	struct kdbus_cmd_send cmd = { .size = sizeof(cmd) };
+	struct client *c = l->state;
+	struct libkdbus_builder b;
+	struct kdbus_msg *msg = NULL;
+	uint64_t buffer[64];
+	int r;
+
+	libkdbus_build(&b, sizeof(*msg), buffer, sizeof(buffer));
+	r = compose(l, &b, job, &msg);
+	if (r < 0)
+		return r;
+	cmd.msg_address = (uintptr_t)msg;
+	r = libkdbus_send(c->h, &cmd);
+	libkdbus_build_clear(&b);
+	if (r < 0)
+		return failed(l, r, "a broadcast");
+	fanout_await(l, ++c->sent);
+	return 0;
+}
+
+const struct transport transport_user_fanout = {
+	.name = "libkdbus",
+	.serve = serve_fanout,
+	.open = open_fanout,
+	.call = call_fanout,
+};
