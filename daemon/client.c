@@ -46,6 +46,7 @@ static void init(struct client *c, struct node *node)
 	INIT_LIST_HEAD(&c->taken_entry);
 	INIT_LIST_HEAD(&c->answer_entry);
 	INIT_LIST_HEAD(&c->blocked_entry);
+	INIT_LIST_HEAD(&c->waiting_entry);
 	INIT_LIST_HEAD(&c->flights);
 	INIT_LIST_HEAD(&c->overflow);
 	INIT_LIST_HEAD(&c->calling);
@@ -129,7 +130,15 @@ static void broke(struct client *c)
 	client_expel(c, "it broke the protocol of its lane or socket");
 }
 
-/* Returns how many records were taken. */
+bool client_frozen(const struct client *c)
+{
+	return !list_empty(&c->awaited);
+}
+
+/*
+ * What is published by now and no more, for its owner may go on writing for ever. Returns how many
+ * records were taken.
+ */
 static unsigned int take_records(struct client *c, unsigned int max)
 {
 	struct lane_channel *ch = &c->channel;
@@ -138,7 +147,7 @@ static unsigned int take_records(struct client *c, unsigned int max)
 	u32 limit;
 	int r;
 
-	if (!c->connected || !list_empty(&c->awaited) || c->doomed)
+	if (!c->connected || client_frozen(c) || c->doomed)
 		return 0;
 	r = lane_snapshot(ch, &limit);
 	while (r == 0 && n < max && !c->doomed) {
@@ -155,48 +164,34 @@ static unsigned int take_records(struct client *c, unsigned int max)
 	return n;
 }
 
-/* Whatever a client asked for or left, it sent what is in its lane before. */
-static void take_all(struct client *c)
+void client_take_all(struct client *c)
 {
-	while (take_records(c, RECORDS_A_ROUND))
-		;
+	take_records(c, ~0U);
 }
 
-static bool act_on_posts(struct client *c)
-{
-	bool any = c->n_posts;
-
-	while (c->n_posts && !c->doomed) {
-		take_all(c);
-		client_act(c);
-	}
-	return any;
-}
-
-static bool drain(struct client *c)
+/* Returns whether the socket is empty; *@ret_any: whether it was not before. */
+static bool drain(struct client *c, bool *ret_any)
 {
 	unsigned int n;
 	int r = 0;
-	/* What came in front of the descriptors of a record. */
-	bool busy = act_on_posts(c);
 
-	for (n = 0; n < MESSAGES_A_ROUND && !c->doomed; n++) {
+	*ret_any = client_act(c);
+	for (n = 0; n < MESSAGES_A_ROUND && r == 0 && !c->doomed; n++) {
 		r = lane_channel_recv(&c->channel);
-		if (r < 0)
-			break;
-		act_on_posts(c);
+		*ret_any |= client_act(c) || r == 0;
 	}
 	if (r == -EPROTO)
 		broke(c);
 	if (r == -ECONNRESET)
 		c->hungup = true;
-	return busy || n > 0;
+	return r < 0;
 }
 
+/* What it did not hand back is missing; what it had sent before and after is sent on. */
 static void leave(struct client *c)
 {
-	act_on_posts(c);
-	take_all(c);
+	death_forget(c);
+	client_take_all(c);
 	client_expel(c, NULL);
 }
 
@@ -206,14 +201,16 @@ static void leave(struct client *c)
  */
 bool client_work(struct client *c)
 {
-	bool busy = drain(c);
+	bool busy;
 
-	busy |= take_records(c, RECORDS_A_ROUND) > 0;
+	/* With descriptors of records far back in a full socket, records have to wait. */
+	if (drain(c, &busy))
+		busy |= take_records(c, RECORDS_A_ROUND) > 0;
 	client_reap(c);
 	client_retry(c);
 	if (c->doomed)
 		return true;
-	if (c->hungup || c->channel.hungup) {
+	if (c->hungup) {
 		leave(c);
 		return true;
 	}
@@ -221,7 +218,7 @@ bool client_work(struct client *c)
 		return true;
 	if (c->connected) {
 		lane_arm(&c->channel);
-		if (list_empty(&c->awaited) && lane_news(&c->channel)) {
+		if (!client_frozen(c) && lane_news(&c->channel)) {
 			lane_unarm(&c->channel);
 			return true;
 		}

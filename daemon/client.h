@@ -156,6 +156,7 @@ struct client {
 	u64 seq;
 	bool watched; /* rings once it has consumed what bears descriptors of ours */
 	u64 lost;
+	struct list_head waiting_entry; /* while the page says so: client_settle() */
 
 	struct rb_root callers;
 	struct list_head calling;
@@ -168,6 +169,7 @@ struct client {
 	struct list_head posts;
 	unsigned int n_posts;
 	struct post *post; /* acted on */
+	struct post *deferred; /* a request, while it is frozen */
 
 	/* the answer of this round: descriptors in it are ours to close */
 	bool answering;
@@ -190,11 +192,13 @@ void client_end(struct client *c);
 void client_free(struct client *c);
 bool client_work(struct client *c);
 void client_heat(struct client *c);
+bool client_frozen(const struct client *c);
+void client_take_all(struct client *c);
 
 /* command.c, connect.c: requests */
 int client_message(struct lane_channel *ch, const void *data, size_t size, int *fds,
 		   unsigned int n_fds);
-void client_act(struct client *c);
+bool client_act(struct client *c);
 void client_free_posts(struct client *c);
 int command_run(struct client *c, enum core_cmd cmd, void *arg, const struct core_args *args,
 		const struct ctl_hello *hello);
@@ -221,6 +225,7 @@ bool client_keeps_up(const struct client *c);
 void client_reap(struct client *c);
 void client_retry(struct client *c);
 void client_flush(struct client *c);
+void client_settle(struct client *c);
 void client_drop_flights(struct client *c);
 
 /* relay.c */

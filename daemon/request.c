@@ -50,6 +50,8 @@ static void free_post(struct client *c, struct post *post)
 {
 	unsigned int i;
 
+	if (!post)
+		return;
 	for (i = 0; i < post->n_fds; i++)
 		reaper_close(c->daemon->reaper, post->fds[i]);
 	free(post);
@@ -63,6 +65,8 @@ void client_free_posts(struct client *c)
 		free_post(c, post);
 	INIT_LIST_HEAD(&c->posts);
 	c->n_posts = 0;
+	free_post(c, c->deferred);
+	c->deferred = NULL;
 }
 
 /* ---- answers ---- */
@@ -272,19 +276,12 @@ static int act_hand_back(struct client *c)
 	return death_handed_back(c, head, c->post->size - sizeof(*head));
 }
 
-/* Act on the first message that client_message() kept. */
-void client_act(struct client *c)
+static void act(struct client *c, struct post *post)
 {
-	struct post *post = list_first_entry_or_null(&c->posts, struct post, entry);
-	const struct lane_sock *head;
+	const struct lane_sock *head = (const struct lane_sock *)post->data;
 	int r = -EPROTO;
 
-	if (!post)
-		return;
-	list_del(&post->entry);
-	c->n_posts--;
 	c->post = post;
-	head = (const struct lane_sock *)post->data;
 	if (head->version == CTL_VERSION && !c->doomed) {
 		if (head->type == CTL_REQUEST)
 			r = act_request(c);
@@ -297,4 +294,39 @@ void client_act(struct client *c)
 	}
 	c->post = NULL;
 	free_post(c, post);
+}
+
+/* What it sent before it asked comes first, and that may have to wait for a hand-back. */
+static void act_in_turn(struct client *c, struct post *post)
+{
+	if (((const struct lane_sock *)post->data)->type != CTL_REQUEST) {
+		act(c, post);
+	} else if (!client_frozen(c)) {
+		client_take_all(c);
+		act(c, post);
+	} else if (!c->deferred) {
+		c->deferred = post;
+	} else {
+		client_expel(c, "it sent a second request before the answer to the first");
+		free_post(c, post);
+	}
+}
+
+/* Act on what client_message() kept. Returns whether there was anything. */
+bool client_act(struct client *c)
+{
+	struct post *post = c->deferred;
+	bool any = c->n_posts;
+
+	if (post && !client_frozen(c)) {
+		c->deferred = NULL;
+		act_in_turn(c, post);
+		any = true;
+	}
+	while ((post = list_first_entry_or_null(&c->posts, struct post, entry)) && !c->doomed) {
+		list_del(&post->entry);
+		c->n_posts--;
+		act_in_turn(c, post);
+	}
+	return any;
 }

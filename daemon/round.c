@@ -61,12 +61,14 @@ static void consume_all(struct daemon *d)
  */
 static void finish_round(struct daemon *d)
 {
-	struct client *c;
+	struct client *c, *next;
 
 	while ((c = list_first_entry_or_null(&d->blocked, struct client, blocked_entry)))
 		client_flush(c);
 	if (!list_empty(&d->dirty))
 		lane_page_commit(&d->page, ++d->round);
+	list_for_each_entry_safe(c, next, &d->waiting, waiting_entry)
+		client_settle(c);
 	ring_all(d);
 	answer_all(d);
 	consume_all(d);

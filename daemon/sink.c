@@ -41,6 +41,24 @@ static void mark_dirty(struct client *c)
 		list_add_tail(&c->dirty_entry, &c->daemon->dirty);
 }
 
+/* Nobody sends past what waits (lane/page.h): said before the sender's record is consumed. */
+static void wait_in_front(struct client *c)
+{
+	if (!list_empty(&c->waiting_entry))
+		return;
+	lane_page_set_waiting(&c->daemon->page, c->conn.id, true);
+	list_add_tail(&c->waiting_entry, &c->daemon->waiting);
+}
+
+/* After the commit: nothing waits in front of its lane any more. */
+void client_settle(struct client *c)
+{
+	if (list_empty(&c->waiting_entry) || !list_empty(&c->overflow))
+		return;
+	list_del_init(&c->waiting_entry);
+	lane_page_set_waiting(&c->daemon->page, c->conn.id, false);
+}
+
 static void block(struct client *c)
 {
 	if (list_empty(&c->blocked_entry))
@@ -85,6 +103,7 @@ void client_drop_flights(struct client *c)
 	core_quota_deinit(&c->quota);
 	c->n_control = 0;
 	list_del_init(&c->blocked_entry);
+	client_settle(c);
 }
 
 /* What the client has consumed is over: give its charges back. */
@@ -216,6 +235,7 @@ static int defer(struct client *c, struct record *r, struct flight *f)
 	f->tail_size = r->has_tail ? sizeof(r->tail) : 0;
 	list_move_tail(&f->entry, &c->overflow);
 	c->n_control += !f->charged;
+	wait_in_front(c);
 	block(c);
 	return 0;
 }

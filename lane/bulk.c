@@ -82,6 +82,15 @@ bool lane_bulk_free(struct lane_channel *ch, size_t size)
 	return choose(ch, size) >= 0;
 }
 
+unsigned int lane_bulk_held(const struct lane_channel *ch)
+{
+	unsigned int i, n = 0;
+
+	for (i = 0; i < LANE_BULK_MAX; i++)
+		n += ch->in[i].held;
+	return n;
+}
+
 int lane_bulk_get(struct lane_channel *ch, size_t size, struct lane_put *put, void **ret_data)
 {
 	int i, r;

@@ -47,6 +47,12 @@ void lane_bulk_drop(struct lane_channel *ch, struct lane_put *put);
 int lane_bulk_data(struct lane_channel *ch, const struct lane_env *env, const void **ret_data);
 
 /**
+ * lane_bulk_held() - how many buffers of the peer's lane are held: with all of them, the peer
+ * can send nothing large
+ */
+unsigned int lane_bulk_held(const struct lane_channel *ch);
+
+/**
  * lane_bulk_return() - hand a buffer back; any order
  * @bulk:	env.bulk of the record
  * @use:	the use number of the record

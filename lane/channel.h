@@ -226,7 +226,8 @@ int lane_channel_attach(struct lane_channel *ch, int fd);
 /**
  * lane_channel_pass() - make the own lane and pass it over the socket
  *
- * Return: 0; -EAGAIN: socket full, nothing made; else as lane_channel_make() or ops->send().
+ * Return: 0, also if the peer has hung up, for what it left has to be consumed;
+ * -EAGAIN: socket full, nothing made; else as lane_channel_make() or ops->send().
  */
 int lane_channel_pass(struct lane_channel *ch, uint32_t ring);
 

@@ -82,6 +82,9 @@ int lane_take_back(struct lane_channel *ch, struct lane_back *ret)
 
 	if (!lane_final(ch))
 		return -EBUSY;
+	/* What it took is said in its lane, which may still be in the socket. */
+	if (!ch->peer)
+		lane_drain(ch);
 	lane_reap(ch); /* a cursor that makes no sense took nothing */
 	if (!ch->flight_count)
 		return -ENOENT;

@@ -136,6 +136,17 @@ static uint64_t counted(const struct lane_look *look, const struct lane_source *
 	return stamp;
 }
 
+/* A peer that has ended may have passed its lane before: it is in the socket then. */
+static void last_snapshot(struct lane_look *look, struct lane_source *src)
+{
+	if (!src->ch->peer) {
+		lane_drain(src->ch);
+		look->loud = false;
+	}
+	if (lane_snapshot(src->ch, &src->limit) < 0)
+		src->limit = src->ch->read;
+}
+
 /* Cursor snapshot of one lane; a lane that is cut has had its last. */
 static void snapshot(struct lane_look *look, struct lane_source *src)
 {
@@ -143,7 +154,9 @@ static void snapshot(struct lane_look *look, struct lane_source *src)
 		return;
 	/* What was hung up by now has published its last before. */
 	src->gone = src->ch->hungup;
-	if (lane_snapshot(src->ch, &src->limit) < 0)
+	if (src->gone)
+		last_snapshot(look, src);
+	else if (lane_snapshot(src->ch, &src->limit) < 0)
 		src->limit = src->ch->read;
 }
 
@@ -232,11 +245,17 @@ static unsigned int mark_readable(struct lane_look *look, unsigned int n)
 	return found;
 }
 
-/* Are there armed lanes but the daemon's, which every look takes up directly? */
-static bool any_armed(const struct lane_look *look)
+/*
+ * Is there anything that only the sockets tell? Armed lanes (but the daemon's, which every look
+ * takes up directly), and lanes that the peer may have passed by now.
+ */
+static bool must_ask(const struct lane_look *look)
 {
-	unsigned int armed = look->n_sources - look->n_active;
+	unsigned int armed = look->n_sources - look->n_active, i;
 
+	for (i = 0; i < look->n_active; i++)
+		if (!look->active[i]->ch->peer)
+			return true;
 	return armed > (look->daemon && !look->daemon->polled ? 1u : 0u);
 }
 
@@ -252,7 +271,7 @@ static void ask_epoll(struct lane_look *look)
 
 	for (i = 0; i < look->n_active; i++)
 		look->active[i]->readable = false;
-	if (!any_armed(look) && look->n_active && ++look->unasked % ASK_EVERY)
+	if (!must_ask(look) && look->n_active && ++look->unasked % ASK_EVERY)
 		return;
 	look->loud = false;
 	do {
@@ -390,12 +409,12 @@ static bool untouched(const struct lane_source *src)
 	       (!ch->peer || word_load(&ch->peer->published) == ch->read);
 }
 
-/* A look that needs no clock: all lanes but the daemon's are polled, and all are empty. */
+/* A look that needs no clock: all lanes but the daemon's are there and polled, all are empty. */
 static bool plainly_empty(struct lane_look *look)
 {
 	unsigned int i;
 
-	if (any_armed(look) || ++look->unasked % ASK_EVERY == 0)
+	if (must_ask(look) || ++look->unasked % ASK_EVERY == 0)
 		return false;
 	for (i = 0; i < look->n_active; i++)
 		if (!untouched(look->active[i]))
@@ -482,7 +501,8 @@ void lane_look_cut(struct lane_look *look, struct lane_source *src, uint64_t sta
 	if (src->cut)
 		return;
 	activate(look, src);
-	snapshot(look, src);
+	if (!src->gone)
+		last_snapshot(look, src);
 	src->cut = true;
 	src->cut_stamp = stamp;
 	if (src->have && src->stamp > stamp)

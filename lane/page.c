@@ -55,6 +55,19 @@ void lane_page_name_changed(struct lane_page_owner *owner, const char *name)
 	word64_store(&owner->shared->names[i], ++owner->names[i]);
 }
 
+void lane_page_set_waiting(struct lane_page_owner *owner, uint64_t id, bool waiting)
+{
+	uint32_t *n = &owner->waiting[id % LANE_PAGE_WAITING];
+
+	*n += waiting ? 1 : -1;
+	word_store(&owner->shared->waiting[id % LANE_PAGE_WAITING], *n);
+}
+
+bool lane_page_waiting(const struct lane_page *page, uint64_t id)
+{
+	return word_load(&page->waiting[id % LANE_PAGE_WAITING]);
+}
+
 int lane_page_map(int fd, const struct lane_page **ret_page)
 {
 	const struct lane_page *page;

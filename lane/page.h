@@ -10,7 +10,11 @@
  * 2. A generation is stored before the commit of anything that follows from the change. A client
  *    that cached a resolution remembers the counters as they were *before* it asked, and uses what
  *    it cached only while they are the same.
- * 3. Names share counters by hash: a change of one name makes others ask again, never less.
+ * 3. While something waits in front of a connection's lane for room, nothing may be sent to it
+ *    past the daemon. That is stored before the daemon's cursor passes what waits, and taken back
+ *    after the commit of it; who has found the cursor passed (rule 13 of lane.h) looks at it then.
+ * 4. Names, and connections, share counters by hash: a change of one name makes others ask again,
+ *    never less.
  */
 #ifndef LANE_PAGE_H
 #define LANE_PAGE_H
@@ -22,6 +26,7 @@
 #define LANE_PAGE_MAGIC 0x6567617073756264ULL
 #define LANE_PAGE_VERSION 1
 #define LANE_PAGE_NAMES 256u
+#define LANE_PAGE_WAITING 256u
 #define LANE_PAGE_SIZE 4096u
 
 /**
@@ -38,7 +43,8 @@ struct lane_page {
 	uint64_t monitors; /* generation of the set of monitors; odd while one is attached */
 	uint64_t reserved2[6];
 	uint64_t names[LANE_PAGE_NAMES];
-	uint64_t reserved3[232];
+	uint32_t waiting[LANE_PAGE_WAITING]; /* connections with something waiting: 3. above */
+	uint64_t reserved3[104];
 };
 
 static_assert(sizeof(struct lane_page) == LANE_PAGE_SIZE, "page");
@@ -62,6 +68,7 @@ struct lane_page_owner {
 	uint64_t policy;
 	uint64_t monitors;
 	uint64_t names[LANE_PAGE_NAMES];
+	uint32_t waiting[LANE_PAGE_WAITING];
 };
 
 /**
@@ -83,6 +90,12 @@ void lane_page_commit(struct lane_page_owner *owner, uint64_t round);
 void lane_page_policy_changed(struct lane_page_owner *owner);
 void lane_page_monitors_changed(struct lane_page_owner *owner, bool attached);
 void lane_page_name_changed(struct lane_page_owner *owner, const char *name);
+
+/**
+ * lane_page_set_waiting() - something waits in front of the lane of a connection, or no more
+ * @id:		of the connection; calls for one id alternate between true and false
+ */
+void lane_page_set_waiting(struct lane_page_owner *owner, uint64_t id, bool waiting);
 
 /**
  * lane_page_map() - a client maps the daemon's page
@@ -111,6 +124,11 @@ bool lane_page_same(const struct lane_page *page, const char *name,
  * lane_page_monitored() - whether a monitor is attached: everything goes through the daemon
  */
 bool lane_page_monitored(const struct lane_page *page);
+
+/**
+ * lane_page_waiting() - whether something may wait in front of the lane of @id; see 3. above
+ */
+bool lane_page_waiting(const struct lane_page *page, uint64_t id);
 
 uint32_t lane_page_hash(uint32_t salt, const char *name);
 

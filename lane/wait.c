@@ -99,6 +99,16 @@ static int spin_for(struct lane_spin *spin, const struct lane_ops *ops, lane_rea
 	return 0;
 }
 
+static bool all_attached(struct lane_channel *const *chs, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if (!chs[i]->peer || !chs[i]->own || chs[i]->broken)
+			return false;
+	return true;
+}
+
 /* All lanes say FUTEX before the look that decides, and POLLING after the sleep. */
 static int futex_once(const struct lane_ops *ops, struct lane_channel *const *chs, unsigned int n,
 		      lane_ready_fn ready, void *arg, uint64_t timeout_ns)
@@ -110,23 +120,14 @@ static int futex_once(const struct lane_ops *ops, struct lane_channel *const *ch
 	for (i = 0; i < n; i++)
 		lane_futex(chs[i], &words[i]);
 	r = ready(arg);
-	if (r == 0) {
+	/* It may have taken up the end of one. */
+	if (r == 0 && all_attached(chs, n)) {
 		LANE_YIELD(LANE_AT_CALL);
 		r = ops->sleep(ops, words, n, timeout_ns);
 	}
 	for (i = 0; i < n; i++)
 		lane_unarm(chs[i]);
 	return r;
-}
-
-static bool all_attached(struct lane_channel *const *chs, unsigned int n)
-{
-	unsigned int i;
-
-	for (i = 0; i < n; i++)
-		if (!chs[i]->peer || !chs[i]->own || chs[i]->broken)
-			return false;
-	return true;
 }
 
 int lane_wait(struct lane_spin *spin, const struct lane_ops *ops, struct lane_channel *const *chs,
@@ -145,7 +146,7 @@ int lane_wait(struct lane_spin *spin, const struct lane_ops *ops, struct lane_ch
 		return r;
 	now = ops->now(ops);
 	end = deadline > now && deadline - now > LANE_FUTEX_NS ? now + LANE_FUTEX_NS : deadline;
-	for (; now < end; now = ops->now(ops)) {
+	for (; now < end && all_attached(chs, n); now = ops->now(ops)) {
 		r = futex_once(ops, chs, n, ready, arg, end - now);
 		if (r == -ETIMEDOUT || r == -ENOSYS)
 			break;

@@ -5,6 +5,10 @@
 
 #include "user.h"
 
+/* A lane so full that the reply may find no room: what is in front of it goes into the pool. */
+#define CROWDED_RING	4
+#define CROWDED_RECORDS 8
+
 struct wait {
 	struct core_reply *slot;
 	u64 cookie;
@@ -22,11 +26,12 @@ static void scan(struct user *u, struct peer *p, struct wait *w, bool *ret_look)
 {
 	struct lane_channel *ch = &p->channel;
 	struct lane_env env;
-	u32 limit, pos = ch->read;
+	u32 limit, pos = ch->read, n = 0;
 	int r;
 
 	if (!p->looked || lane_snapshot(ch, &limit) < 0)
 		return;
+	*ret_look |= limit - ch->read > ch->peer_ring / CROWDED_RING;
 	while (lane_scan(ch, limit, &pos, &env) == 0) {
 		if (env.type == LANE_REC_MSG && env.flags & LANE_F_REPLY &&
 		    env.subject == w->cookie) {
@@ -36,8 +41,12 @@ static void scan(struct user *u, struct peer *p, struct wait *w, bool *ret_look)
 			w->error = r < 0 && r != -ENOBUFS ? r : 0;
 			return;
 		}
+		n += 1 + env.fds + env.memfds;
+		*ret_look |= n > CROWDED_RECORDS;
 		if (env.type != LANE_REC_MSG && env.type != CTL_REC_VERDICT)
 			*ret_look = true;
+		if (p == &u->daemon)
+			peer_foresee_gone(u, pos, &env);
 		lane_scan_next(&pos, &env);
 	}
 }

@@ -79,16 +79,19 @@ static void hand_back_one(struct user *u, struct peer *p, const struct lane_back
 	close(fd);
 }
 
-/* The daemon waits for this: it is said even if there is nothing. */
-void closing_hand_back(struct user *u, struct peer *p)
+/*
+ * The daemon waits for this: it is said even if there is nothing, and if the peer is not known
+ * (@p is NULL), for its introduction may have failed here.
+ */
+void closing_hand_back(struct user *u, u64 id, struct peer *p)
 {
 	struct ctl_hand_back last = { .version = CTL_VERSION,
 				      .type = CTL_HAND_BACK,
-				      .peer = p->id,
+				      .peer = id,
 				      .flags = CTL_HAND_BACK_LAST };
 	struct lane_back back;
 
-	if (p->state == PEER_DEAD && p->channel.own) {
+	if (p && p->state == PEER_DEAD && p->channel.own) {
 		p->channel.hungup = true;
 		while (lane_take_back(&p->channel, &back) == 0)
 			if (back.env.type == LANE_REC_MSG)

@@ -64,7 +64,7 @@ static void drop_pool(struct user *u)
 
 static int watch(struct user *u, int fd)
 {
-	return lane_linux_ops.watch(&lane_linux_ops, u->epoll, fd, u);
+	return lane_linux_ops.watch(&lane_linux_ops, u->epoll, fd, NULL);
 }
 
 static int make_events(struct user *u)

@@ -186,7 +186,7 @@ int peer_introduced(struct user *u, const struct lane_env *env, const struct ctl
 	close_fds(fds, n);
 	if (r < 0)
 		return r;
-	p->state = PEER_DIRECT;
+	p->state = p->handed_back ? PEER_DEAD : PEER_DIRECT;
 	p->intro = intro->flags;
 	p->conn_flags = intro->conn_flags;
 	r = join_look(u, p);
@@ -308,12 +308,60 @@ static void end_writing(struct user *u, struct peer *p)
 		lane_ring(&p->channel);
 }
 
+static void hand_back(struct user *u, u64 id, struct peer *p)
+{
+	if (p && p->handed_back)
+		return;
+	if (p && has_channel(p))
+		p->state = PEER_DEAD;
+	if (p)
+		p->handed_back = true;
+	closing_hand_back(u, id, p);
+}
+
+/*
+ * The daemon takes nothing from us until we have handed back, so whoever waits for the daemon has
+ * to do that although it is not the record's turn yet (and may not be before this thread has freed
+ * memory). It concerns only what we have sent.
+ */
+void peer_foresee_gone(struct user *u, u32 pos, const struct lane_env *env)
+{
+	struct ctl_gone gone;
+	struct peer *p;
+
+	if (env->type != LANE_REC_GONE || env->length != sizeof(gone))
+		return;
+	lane_copy_body(&u->daemon.channel, pos, env, &gone);
+	/* Its introduction may stand in front of it, not taken up either. */
+	p = gone.reason == CTL_GONE_DEAD ? peer_get(u, gone.peer) : NULL;
+	if (p)
+		hand_back(u, p->id, p);
+}
+
+/* The same for all of the daemon's lane. */
+void peer_scan_gone(struct user *u)
+{
+	struct lane_channel *ch = &u->daemon.channel;
+	struct lane_env env;
+	u32 limit, pos = ch->read;
+
+	if (!u->connected || lane_snapshot(ch, &limit) < 0)
+		return;
+	while (lane_scan(ch, limit, &pos, &env) == 0) {
+		peer_foresee_gone(u, pos, &env);
+		lane_scan_next(&pos, &env);
+	}
+}
+
 void peer_gone(struct user *u, const struct ctl_gone *gone)
 {
 	struct peer *p = peer_find(u, gone->peer);
 
-	if (!p)
+	if (!p) {
+		if (gone->reason == CTL_GONE_DEAD)
+			hand_back(u, gone->peer, NULL);
 		return;
+	}
 	if (gone->reason == CTL_GONE_WITHDRAWN) {
 		p->intro &= ~(u64)(CTL_INTRO_OUT_MESSAGES | CTL_INTRO_IN_MESSAGES);
 		if (p->state == PEER_DIRECT)
@@ -323,9 +371,7 @@ void peer_gone(struct user *u, const struct ctl_gone *gone)
 		return;
 	}
 	p->intro &= ~(u64)CTL_INTRO_OUT_MESSAGES;
-	if (has_channel(p))
-		p->state = PEER_DEAD;
-	closing_hand_back(u, p);
+	hand_back(u, p->id, p);
 	owed_forget(u, p->id);
 	kill_calls(u, p);
 	retire(u, p);
@@ -416,7 +462,7 @@ bool peer_usable(struct user *u, struct peer *p)
 {
 	return p->state == PEER_DIRECT && !p->channel.broken && !p->channel.hungup &&
 	       !p->channel.asked_end && !lane_page_monitored(u->page) &&
-	       lane_passed(&u->daemon.channel);
+	       lane_passed(&u->daemon.channel) && !lane_page_waiting(u->page, p->id);
 }
 
 /* Tell a caller that its call will not be answered, or that the reply could not be taken. */

@@ -19,6 +19,7 @@ struct arrival {
 	unsigned char *start; /* of the slice */
 	unsigned char *body; /* of the record in it */
 	size_t length; /* of the body, without what the daemon put behind it */
+	bool copy; /* the payload out of its bulk buffer */
 	const void *bulk;
 };
 
@@ -40,12 +41,24 @@ static size_t meta_room(const struct user *u, const struct peer *p)
 	return from_daemon(u, p) ? 0 : p->meta_size + timestamp_size(u);
 }
 
+/*
+ * Payload in a bulk buffer stays there if its writer could not gain by changing it, and as long as
+ * enough of them are left to go on with while the application keeps some.
+ */
 static bool in_place(const struct user *u, const struct peer *p)
 {
-	return from_daemon(u, p) || (p->intro & CTL_INTRO_EQUAL);
+	return (from_daemon(u, p) || (p->intro & CTL_INTRO_EQUAL)) &&
+	       lane_bulk_held(&p->channel) < LANE_BULK_MAX / 2;
 }
 
-static int take_fds(struct arrival *a)
+/* Looking for what belongs to a record drains doorbells. */
+static void touch(struct user *u, struct peer *p)
+{
+	if (p->looked)
+		lane_look_touch(&u->look, &p->source);
+}
+
+static int take_fds(struct user *u, struct arrival *a)
 {
 	u32 n = (u32)a->env->fds + a->env->memfds;
 	int r;
@@ -59,11 +72,26 @@ static int take_fds(struct arrival *a)
 	}
 	memset(a->m->fds, 0xff, n * sizeof(int));
 	r = lane_take_fds(&a->from->channel, a->env, a->m->fds);
+	touch(u, a->from);
 	if (r < 0)
 		return r;
 	a->m->n_fds = a->env->fds;
 	a->m->n_memfds = a->env->memfds;
 	return 0;
+}
+
+/* Where it would be without a bulk buffer; what the daemon put behind the message moves on. */
+static void copy_bulk(struct user *u, struct arrival *a)
+{
+	unsigned char *to = a->body + a->env->length;
+	struct ctl_deliver tail;
+
+	if (from_daemon(u, a->from) && a->env->length >= sizeof(tail)) {
+		to -= sizeof(tail);
+		memcpy(&tail, to, sizeof(tail));
+		memcpy(to + a->env->bulk_size, &tail, sizeof(tail));
+	}
+	memcpy(to, a->bulk, a->env->bulk_size);
 }
 
 static int take_bulk(struct user *u, struct arrival *a)
@@ -73,16 +101,17 @@ static int take_bulk(struct user *u, struct arrival *a)
 	if (!a->env->bulk)
 		return 0;
 	r = lane_bulk_data(&a->from->channel, a->env, &a->bulk);
+	touch(u, a->from);
 	if (r < 0)
 		return r;
-	if (in_place(u, a->from)) {
+	if (!a->copy) {
 		a->m->peer = a->from;
 		a->m->bulk = a->env->bulk;
 		a->m->bulk_use = a->env->bulk_use;
 		a->from->held++;
 		return 0;
 	}
-	memcpy(a->body + a->env->length, a->bulk, a->env->bulk_size);
+	copy_bulk(u, a);
 	lane_bulk_return(&a->from->channel, a->env->bulk, a->env->bulk_use);
 	a->bulk = NULL;
 	return 0;
@@ -96,7 +125,8 @@ static size_t peer_meta(struct user *u, const struct arrival *a, unsigned char *
 	struct timespec ts;
 	size_t size;
 
-	memcpy(to, a->from->meta, a->from->meta_size);
+	if (a->from->meta_size)
+		memcpy(to, a->from->meta, a->from->meta_size);
 	if (!timestamp_size(u))
 		return a->from->meta_size;
 	clock_gettime(CLOCK_REALTIME, &ts);
@@ -155,13 +185,15 @@ static int finish_message(struct user *u, struct arrival *a, u64 src_id, size_t 
 static int finish(struct user *u, struct arrival *a, struct ctl_deliver *ret_head)
 {
 	struct ctl_deliver head = { .src_id = a->from->id };
+	const unsigned char *tail;
 
 	a->length = a->env->length;
 	if (from_daemon(u, a->from)) {
 		if (a->length < sizeof(head))
 			return -EPROTO;
 		a->length -= sizeof(head);
-		memcpy(&head, a->body + a->length, sizeof(head));
+		tail = a->body + a->length + (a->copy ? a->env->bulk_size : 0);
+		memcpy(&head, tail, sizeof(head));
 		if (head.meta_size > a->length || head.meta_size > CORE_CMD_MAX_SIZE ||
 		    head.meta_size % 8)
 			return -EPROTO;
@@ -232,9 +264,11 @@ int user_take_answer(struct user *u, struct answer *answer, struct kdbus_msg_inf
 static int arrive(struct user *u, struct arrival *a, take_fn take, void *arg)
 {
 	size_t room = meta_room(u, a->from);
-	size_t bulk = a->env->bulk && !in_place(u, a->from) ? a->env->bulk_size : 0;
+	size_t bulk;
 	int r;
 
+	a->copy = !in_place(u, a->from);
+	bulk = a->env->bulk && a->copy ? a->env->bulk_size : 0;
 	a->m = message_new(u, room + ALIGN((size_t)a->env->length, (size_t)8) + bulk + 8, &r);
 	if (!a->m)
 		return r;
@@ -242,7 +276,7 @@ static int arrive(struct user *u, struct arrival *a, take_fn take, void *arg)
 	a->body = a->start + room;
 	r = take(u, a->from, a->body, arg);
 	if (r == 0)
-		r = take_fds(a);
+		r = take_fds(u, a);
 	if (r == 0)
 		r = take_bulk(u, a);
 	return r;
@@ -460,8 +494,12 @@ static int long_record(struct user *u, struct peer *p, const struct lane_event *
 	r = take_from_look(u, p, body, (void *)ev);
 	if (r == 0 && ev->rec.type == CTL_REC_PEER)
 		r = peer_new_meta(u, body, ev->rec.length);
-	/* Usually taken up ahead of its turn; there may have been no memory for that. */
-	if (r == 0 && ev->rec.type == LANE_REC_INTRO && u->intro_seq != ev->rec.fd_seq)
+	/*
+	 * Usually taken up ahead of its turn, several perhaps; there may have been no memory for
+	 * that.
+	 */
+	if (r == 0 && ev->rec.type == LANE_REC_INTRO &&
+	    (int32_t)(ev->rec.fd_seq - u->intro_seq) > 0)
 		peer_taken_up(&u->look, &ev->rec, ev->stamp, body);
 	free(body);
 	return r;

@@ -43,6 +43,7 @@ static bool find_verdict(struct user *u, void *arg)
 			user_take_verdict(u, &said);
 			return true;
 		}
+		peer_foresee_gone(u, pos, &env);
 		lane_scan_next(&pos, &env);
 	}
 	return false;

@@ -157,6 +157,22 @@ static int make_way(struct user *u)
 	return -EXFULL;
 }
 
+/*
+ * The daemon does not answer before it has been handed back what a dead peer did not take: armed,
+ * its lane rings when it says so (design rule 7).
+ */
+static void sleep_for_answer(struct user *u)
+{
+	if (!u->connected) {
+		sleep_for(u, POLLIN);
+		return;
+	}
+	lane_arm(&u->daemon.channel);
+	peer_scan_gone(u);
+	sleep_for(u, POLLIN);
+	lane_unarm(&u->daemon.channel);
+}
+
 static int await_answer(struct user *u, struct answer *a)
 {
 	int r;
@@ -164,7 +180,7 @@ static int await_answer(struct user *u, struct answer *a)
 	while (!a->done) {
 		r = lane_channel_recv(&u->daemon.channel);
 		if (r == -EAGAIN)
-			sleep_for(u, POLLIN);
+			sleep_for_answer(u);
 		else if (r == -EBUSY)
 			r = make_way(u);
 		if (r < 0 && r != -EAGAIN && r != -EBUSY)

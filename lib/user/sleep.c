@@ -120,11 +120,15 @@ static int sleep_once(struct user *u, struct peer *p, struct watch *w, u64 deadl
 	struct lane_channel *chs[2] = { &u->daemon.channel, also ? &also->channel : NULL };
 	int r;
 
+	/*
+	 * They stop saying that they are armed, so looks have to look at them: before, for looks
+	 * taken while waiting, and after.
+	 */
+	touch(u, &u->daemon);
+	touch(u, also);
 	atomic_store(&u->sleeping_on, &u->daemon.channel.peer->bell);
 	r = lane_wait(&u->spin, &lane_linux_ops, chs, also ? 2 : 1, watch_ready, w, deadline);
 	atomic_store(&u->sleeping_on, NULL);
-	touch(u, &u->daemon);
-	touch(u, also);
 	if (r == WATCH_GIVE_WAY) {
 		give_way(u);
 		return 0;
@@ -139,6 +143,8 @@ static int sleep_once(struct user *u, struct peer *p, struct watch *w, u64 deadl
 	lane_unarm(&u->daemon.channel);
 	if (lane_of(p) == also && also)
 		lane_unarm(&also->channel);
+	touch(u, &u->daemon);
+	touch(u, lane_of(p));
 	return r;
 }
 
@@ -296,11 +302,19 @@ int user_await_space(struct user *u, struct peer *p, const struct lane_put *put,
 	int r;
 
 	lane_drain(&p->channel);
+	touch(u, p);
+	if (p == &u->daemon) {
+		/* It makes no room before it has been handed back what a dead peer left. */
+		lane_arm(&p->channel);
+		peer_scan_gone(u);
+	}
 	r = lane_space_arm(&p->channel, put);
 	if (r == -EAGAIN)
 		r = poll_space(u, p, deadline);
 	lane_drain(&p->channel);
 	lane_space_done(&p->channel);
+	if (p == &u->daemon)
+		lane_unarm(&p->channel);
 	touch(u, p);
 	if (r == 0 && u->dead)
 		return -ECONNRESET;

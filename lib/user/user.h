@@ -56,6 +56,7 @@ struct user;
  * @meta:	metadata items the daemon vouches for, without TIMESTAMP
  * @replier:	our calls it has to answer
  * @again_ns:	no introduction is asked for before that time
+ * @handed_back: the daemon has been given what it did not take
  * @sent:	relayed messages it took that could have gone directly
  * @held:	messages in our pool that lie in its buffers, plus one while it is known
  */
@@ -80,6 +81,7 @@ struct peer {
 	size_t meta_size;
 	struct core_replier replier;
 	u64 again_ns;
+	bool handed_back;
 	unsigned int sent;
 	unsigned int held;
 };
@@ -295,6 +297,8 @@ void peer_taken_up(struct lane_look *look, const struct lane_env *rec, uint64_t 
 		   const void *body);
 int peer_introduced(struct user *u, const struct lane_env *env, const struct ctl_intro *intro);
 void peer_gone(struct user *u, const struct ctl_gone *gone);
+void peer_foresee_gone(struct user *u, u32 pos, const struct lane_env *env);
+void peer_scan_gone(struct user *u);
 void peer_moved(struct user *u, const struct ctl_moved *moved);
 void peer_not_introduced(struct user *u, const struct ctl_no_intro *said);
 int peer_new_meta(struct user *u, const struct ctl_peer *update, size_t size);
@@ -314,7 +318,7 @@ int peer_refuse(struct user *u, u64 requester, u64 cookie, int error);
 
 /* Ends of lanes (closing.c). Need the lock, closing_all() excepted. */
 void closing_resend(struct user *u, struct peer *p);
-void closing_hand_back(struct user *u, struct peer *p);
+void closing_hand_back(struct user *u, u64 id, struct peer *p);
 void closing_stop_reading(struct user *u, struct peer *p);
 void closing_all(struct user *u);
 void user_close_forked(struct user *u);
