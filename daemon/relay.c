@@ -95,15 +95,31 @@ static int route_signal(struct core_parcel *parcel, const struct core_dst *dst)
 	return 0;
 }
 
+/* A caller that waits in SEND learns why its reply did not come (ABI 7.8). */
+static void refuse_reply(struct client *to, const struct core_parcel *parcel, int error)
+{
+	const struct ctl_refused body = { .peer = parcel->from->id,
+					  .cookie = parcel->msg->msg->cookie_reply,
+					  .error = error == -ECOMM ? EREMOTEIO : -error };
+	const struct lane_put put = { .type = CTL_REC_REFUSED, .length = sizeof(body) };
+
+	if (to->conn.sink == &client_sink)
+		client_put(to, &put, &body);
+}
+
 /* Whoever never called the sender does not wait for its reply; the slot itself is with him. */
 static int route_reply(struct core_parcel *parcel, const struct core_dst *dst)
 {
 	struct client *to = client_of(dst->conn), *from = client_of(parcel->from);
+	int r;
 
 	if (!link_exists(to, from) && !intro_exists(to, from))
 		return -EBADSLT;
 	core_deliver_to_monitors(parcel);
-	return core_deliver(parcel, dst->conn, dst->name_id, NULL);
+	r = core_deliver(parcel, dst->conn, dst->name_id, NULL);
+	if (r < 0)
+		refuse_reply(to, parcel, r);
+	return r;
 }
 
 static int route_plain(struct core_parcel *parcel, const struct core_dst *dst)

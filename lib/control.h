@@ -357,7 +357,8 @@ struct ctl_waiting {
  * @peer:	through the daemon: whom it is for (to the daemon), or from (to the client)
  * @cookie:	of the call
  * @error:	EPIPE: the receiver dropped the call unread; EREMOTEIO: the reply carried
- *		descriptors the caller does not take
+ *		descriptors the caller does not take; or why else the reply could not be queued,
+ *		which only a caller that waits in SEND is told
  */
 struct ctl_refused {
 	uint64_t peer;

@@ -413,16 +413,32 @@ void user_take_verdict(struct user *u, const struct ctl_verdict *said)
 	user_wake_waiters(u);
 }
 
+static int refused_error(const struct ctl_refused *refused)
+{
+	switch (refused->error) {
+	case EREMOTEIO:
+	case ENOBUFS:
+	case EXFULL:
+	case EMFILE:
+	case ENOMEM:
+		return -refused->error;
+	default:
+		return -EPIPE;
+	}
+}
+
 static void take_refused(struct user *u, u64 from, const struct ctl_refused *refused)
 {
 	struct peer *p = peer_find(u, from ? from : refused->peer);
+	int error = refused_error(refused);
 	struct core_reply *slot;
 	enum core_reply_event event;
 
 	slot = p ? core_reply_find(&u->requester, &p->replier, refused->cookie) : NULL;
-	if (!slot)
+	/* A call that nobody waits for in SEND runs into its timeout. */
+	if (!slot || (error != -EPIPE && !slot->sync))
 		return;
-	event = core_reply_kill(slot, refused->error == EREMOTEIO ? -EREMOTEIO : -EPIPE);
+	event = core_reply_kill(slot, error);
 	if (event == CORE_REPLY_DEAD)
 		user_notify_reply(u, KDBUS_ITEM_REPLY_DEAD, refused->cookie);
 	user_wake_waiters(u);

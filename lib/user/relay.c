@@ -24,7 +24,10 @@ static int write_relayed(struct user *u, const struct outgoing *out, const struc
 	}
 }
 
-/* Pick the verdict out of the daemon's lane: nothing in front of it is for SEND. */
+/*
+ * Pick the verdict out of the daemon's lane: nothing in front of it is for SEND. Of a program that
+ * sends and never receives too many would be passed over: then all are taken up in order.
+ */
 static bool find_verdict(struct user *u, void *arg)
 {
 	struct verdict *v = arg;
@@ -32,12 +35,16 @@ static bool find_verdict(struct user *u, void *arg)
 	struct lane_env env;
 	struct ctl_verdict said;
 	u32 limit, pos = ch->read;
+	int r;
 
 	if (v->done || u->dead || lane_snapshot(ch, &limit) < 0)
 		return v->done || u->dead;
 	while (lane_scan(ch, limit, &pos, &env) == 0) {
 		if (env.type == CTL_REC_VERDICT && env.length == sizeof(said)) {
-			if (lane_pluck(ch, pos, &env, &said) < 0)
+			r = lane_pluck(ch, pos, &env, &said);
+			if (r == -ENOBUFS)
+				user_pump(u, LANE_LOOK_POLL);
+			if (r < 0)
 				break;
 			lane_consume(ch);
 			user_take_verdict(u, &said);
@@ -46,7 +53,7 @@ static bool find_verdict(struct user *u, void *arg)
 		peer_foresee_gone(u, pos, &env);
 		lane_scan_next(&pos, &env);
 	}
-	return false;
+	return v->done || u->dead;
 }
 
 static int await_verdict(struct user *u, struct verdict *v)

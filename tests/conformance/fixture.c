@@ -37,6 +37,13 @@ struct libkdbus *fixture_open(const char *path)
 	return h;
 }
 
+bool fixture_has_own_ways(const struct fixture *f)
+{
+	struct stat st;
+
+	return stat(f->path, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
 int fixture_make_bus(struct libkdbus *control, const char *name, uint64_t flags)
 {
 	const struct kdbus_bloom_parameter bloom = { .size = 64, .n_hash = 1 };

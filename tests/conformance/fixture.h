@@ -53,6 +53,9 @@ int fixture_end(void **state);
 /* Open a node without connecting; fails the test if that fails. */
 struct libkdbus *fixture_open(const char *path);
 
+/* Whether pairs of connections may get ways of their own past the bus: the user engine. */
+bool fixture_has_own_ways(const struct fixture *f);
+
 /* BUS_MAKE with the default parameters; the command's return value. */
 int fixture_make_bus(struct libkdbus *control, const char *name, uint64_t flags);
 
