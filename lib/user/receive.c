@@ -290,6 +290,9 @@ static bool allowed(const struct user *u, const struct peer *p, const struct kdb
 		return false;
 	if (from_daemon(u, p))
 		return true;
+	/* Descriptors go through the daemon, which has checked them: files that block or shrink. */
+	if (m->n_fds + m->n_memfds)
+		return false;
 	if (msg->flags & KDBUS_MSG_SIGNAL || msg->dst_id == KDBUS_DST_ID_BROADCAST)
 		return false;
 	if (!(msg->flags & KDBUS_MSG_EXPECT_REPLY) && msg->cookie_reply)
