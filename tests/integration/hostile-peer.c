@@ -115,8 +115,8 @@ static void write_record(struct fixture *f, int memfd)
 	out.fds[0] = memfd;
 	out.n_memfds = memfd >= 0;
 	user_lock(u);
-	assert_int_equal(lane_write(u, &peer_at(f->hostile, f->victim)->channel, &out, &put, NULL, 0),
-			 0);
+	assert_int_equal(
+		lane_write(u, &peer_at(f->hostile, f->victim)->channel, &out, &put, NULL, 0), 0);
 	user_unlock(u);
 	libkdbus_build_clear(&b);
 }
