@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A peer that does what libkdbus never does: it writes records of its own into its lane. The program
- * is linked with the objects of the library, to get at the lane.
+ * A peer that does what libkdbus never does: it writes records of its own into its lane. The
+ * program is linked with the objects of the library, to get at the lane.
  */
 #include <errno.h>
 #include <setjmp.h>
