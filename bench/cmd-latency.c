@@ -56,7 +56,8 @@ static int print_second(const struct link *l, struct report *r)
 	const struct hist *h = &l->shared->result.hist;
 
 	set_progress(NULL, NULL, 0, 0);
-	printf("%-12s stats: %llu packets processed, latency (usecs) min/max/avg %8.1f/%8.1f/%8.1f\n",
+	printf("%-12s stats: %llu packets processed, "
+	       "latency (usecs) min/max/avg %8.1f/%8.1f/%8.1f\n",
 	       l->subject, (unsigned long long)h->total, (double)h->min / 1000,
 	       (double)h->max / 1000, h->sum / (double)h->total / 1000);
 	fflush(stdout);

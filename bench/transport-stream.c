@@ -94,8 +94,10 @@ static int next_message(struct link *l, struct reader *r, bool sleep_in_poll,
 		if (sleep_in_poll)
 			poll(&p, 1, -1);
 		e = fill(r, 0);
-		if (e < 0 && e != -EINTR)
-			return link_error(l, e, "receiving: %s", strerror(-e));
+		if (e < 0 && e != -EINTR) {
+			link_error(l, e, "receiving: %s", strerror(-e));
+			return e;
+		}
 	}
 	return 0;
 }

@@ -19,7 +19,8 @@ struct client {
 
 static int failed(struct link *l, int r, const char *what)
 {
-	return link_error(l, r, "%s: %s", what, strerror(-r));
+	link_error(l, r, "%s: %s", what, strerror(-r));
+	return r;
 }
 
 /* What a message carries besides its addresses. */

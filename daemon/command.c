@@ -122,8 +122,8 @@ static int run_conn_info(struct client *c, const struct kdbus_cmd_info *cmd,
 {
 	struct core_info_query query;
 	struct core_conn *target;
-	size_t size;
-	void *data;
+	void *data = NULL;
+	size_t size = 0;
 	int r = core_check_info(cmd, args, &query);
 
 	if (r == 0)
@@ -141,8 +141,8 @@ static int run_creator_info(struct client *c, const struct kdbus_cmd_info *cmd,
 			    const struct core_args *args)
 {
 	struct core_info_query query;
-	size_t size;
-	void *data;
+	void *data = NULL;
+	size_t size = 0;
 	int r = core_check_info(cmd, args, &query);
 
 	if (r == 0)

@@ -204,8 +204,8 @@ int intro_ask(struct client *c, const struct ctl_ask_intro *ask, int *lane_fd)
 		return -EPROTO;
 	conn = core_bus_find_conn(c->conn.bus, ask->peer);
 	peer = conn ? client_of(conn) : NULL;
-	if (peer && intro_may(c, peer) && client_keeps_up(c) && client_keeps_up(peer) && has_room(c, peer) && has_room(peer, c) &&
-	    directions(c, peer))
+	if (peer && intro_may(c, peer) && client_keeps_up(c) && client_keeps_up(peer) &&
+	    has_room(c, peer) && has_room(peer, c) && directions(c, peer))
 		r = introduce(c, peer, *lane_fd);
 	if (r < 0)
 		refuse(c, ask->peer);

@@ -50,9 +50,7 @@ static void view_pids(struct view *v, const struct creds *to, const struct creds
 
 	v->meta.pids.pid = creds_map_pid(to, of);
 	v->meta.pids.tid = v->meta.pids.pid;
-	if (!shared && to->pidns != of->pidns)
-		v->meta.pids.ppid = 0;
-	else if (!shared)
+	if (!shared)
 		v->meta.pids.ppid = 0;
 }
 

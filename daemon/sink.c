@@ -314,7 +314,8 @@ bool client_keeps_up(const struct client *c)
 }
 
 /*
- * One that waited: its payload goes where there is room now. @ret_put is what there was no room for.
+ * One that waited: its payload goes where there is room now. @ret_put is what there was no room
+ * for.
  */
 static int put_deferred(struct client *c, struct flight *f, struct lane_put *ret_put)
 {
@@ -368,7 +369,7 @@ static void launched(struct client *c, struct flight *f)
 		free_flight(c, f);
 }
 
-/* Publish what waits. 0: all of it; -EAGAIN: no room for @ret_put; else nothing can be published. */
+/* Publish what waits. 0: all of it; -EAGAIN: no room for @ret_put; else nothing can be. */
 static int publish_waiting(struct client *c, struct lane_put *ret_put)
 {
 	struct flight *f;

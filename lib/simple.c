@@ -41,7 +41,7 @@ int libkdbus_connect(const char *path, const struct libkdbus_options *options,
 		     struct libkdbus **ret)
 {
 	static const struct libkdbus_options ordinary = { .flags = KDBUS_HELLO_ACCEPT_FD };
-	struct libkdbus *h;
+	struct libkdbus *h = NULL;
 	char *own = NULL;
 	int r = 0;
 

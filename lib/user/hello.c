@@ -154,7 +154,7 @@ static u32 spin_ns(void)
 static int begin(struct user *u, struct kdbus_cmd_hello *cmd, struct answer *a)
 {
 	const struct kdbus_cmd_hello *said = a->arg;
-	u64 offset;
+	u64 offset = 0;
 	int r = learn(u, said, a);
 
 	if (r == 0)

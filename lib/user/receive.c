@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Taking up records: from the lanes into the pool, the queue and the reply slots. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -270,8 +271,10 @@ static int arrive(struct user *u, struct arrival *a, take_fn take, void *arg)
 	a->copy = !in_place(u, a->from);
 	bulk = a->env->bulk && a->copy ? a->env->bulk_size : 0;
 	a->m = message_new(u, room + ALIGN((size_t)a->env->length, (size_t)8) + bulk + 8, &r);
-	if (!a->m)
+	if (!a->m) {
+		assert(r < 0);
 		return r;
+	}
 	a->start = u->memory + a->m->slice->offset;
 	a->body = a->start + room;
 	r = take(u, a->from, a->body, arg);

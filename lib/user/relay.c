@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Sending through the daemon, and its verdict. */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -137,7 +138,7 @@ static int put_again(struct user *u, const struct lane_back *back, struct lane_p
 {
 	struct lane_channel *ch = &u->daemon.channel;
 	const struct ctl_send head = { .flags = CTL_SEND_AGAIN, .name_id = back->tag };
-	void *body, *bulk = NULL;
+	void *body = NULL, *bulk = NULL;
 	int r = 0;
 
 	if (back->bulk)
@@ -149,6 +150,7 @@ static int put_again(struct user *u, const struct lane_back *back, struct lane_p
 			lane_bulk_drop(ch, put);
 		return r;
 	}
+	assert(body);
 	memcpy(body, &head, sizeof(head));
 	memcpy((char *)body + sizeof(head), back->body, back->env.length);
 	if (bulk)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Descriptors of a message that has to wait for room in the receiver's lane come as they were sent. */
+/* Descriptors of a message that waits for room in the receiver's lane come as they were sent. */
 #include <errno.h>
 #include <poll.h>
 #include <setjmp.h>

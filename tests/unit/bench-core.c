@@ -87,7 +87,7 @@ static void paired_ratio_ignores_common_drift(void **state)
 	assert_true(q.low < 3 && q.high > 3 && q.low > 2.8 && q.high < 3.2);
 }
 
-/* Exact values from counting: of C(7,3) = 35 choices one has the largest sum, two at least that - 1. */
+/* By counting: of C(7,3) = 35 choices one has the largest sum, two at least that - 1. */
 static void mann_whitney_exact(void **state)
 {
 	const double low[] = { 1, 2, 3, 4 }, high[] = { 5, 6, 7 }, mixed[] = { 3.5, 6, 7 };
