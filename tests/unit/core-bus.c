@@ -204,6 +204,27 @@ static void s1_9_an_endpoint_ends_with_its_connections_in_order(void **state)
 	assert_int_equal(host_connect(&f->host, &f->d, &hello), -ESHUTDOWN);
 }
 
+/* The step looks for itself: a concurrent host may find the endpoint dead only here. */
+static void s1_8_nobody_is_linked_to_a_dead_endpoint(void **state)
+{
+	struct fixture *f = *state;
+	const struct core_hello hello = { .pool_size = 65536 };
+	const struct core_opener opener = { .uid = 7, .cred.euid = 7 };
+	struct core_endpoint ep;
+	struct core_conn conn;
+
+	assert_int_equal(core_endpoint_make(&f->host.bus, &ep, "1000-foo", 0), 0);
+	assert_int_equal(core_conn_init(&conn, &ep, &hello, &opener, &f->host.bus.deadlines,
+					NULL), 0);
+	assert_int_equal(core_conn_account(&conn, NULL), 0);
+	core_endpoint_teardown(&ep);
+	assert_int_equal(core_conn_link(&conn), -ESHUTDOWN);
+	assert_int_equal(conn.state, CORE_CONN_NEW);
+	assert_null(core_bus_find_conn(&f->host.bus, conn.id));
+	core_conn_unaccount(&conn);
+	core_conn_deinit(&conn);
+}
+
 static void s1_9_a_bus_ends_with_everything_on_it(void **state)
 {
 	struct fixture *f = *state;
@@ -291,6 +312,7 @@ int main(void)
 		on_bus(s15_2_endpoint_name_in_use),
 		on_bus(s1_3_a_custom_endpoint_has_one_anonymous_user),
 		on_bus(s1_9_an_endpoint_ends_with_its_connections_in_order),
+		on_bus(s1_8_nobody_is_linked_to_a_dead_endpoint),
 		on_bus(s1_9_a_bus_ends_with_everything_on_it),
 		on_bus(s1_5_numbers_of_users_are_distinct_and_used_again),
 		on_bus(s1_5_leaving_does_not_clear_the_quota),
