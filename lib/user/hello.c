@@ -230,6 +230,8 @@ int user_hello(struct user *u, void *copy, const struct core_args *args, void *a
 		r = a.error;
 	user_lock(u);
 	if (r == 0)
+		r = core_attach_mask(cmd->attach_flags_recv, &u->attach_recv);
+	if (r == 0)
 		r = begin(u, arg, &a);
 	if (r < 0 && !u->connected && !u->dead) {
 		undo(u);
