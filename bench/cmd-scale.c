@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* kdbus-bench scale: independent pairs at the same time, each on a CPU of its own if there is one. */
+/* kdbus-bench scale: independent pairs at once, each on a CPU of its own if it can be. */
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
