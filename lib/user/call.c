@@ -105,7 +105,7 @@ static int collect(struct user *u, struct core_reply *slot, struct kdbus_msg_inf
 	if (!m)
 		return r < 0 ? r : -EPIPE;
 	*ret = (struct kdbus_msg_info){ .offset = m->slice->offset, .msg_size = m->size };
-	message_install_fds(u, m, u->conn_flags & KDBUS_HELLO_ACCEPT_FD);
+	ret->return_flags = message_install_fds(u, m, u->conn_flags & KDBUS_HELLO_ACCEPT_FD);
 	message_publish(u, m);
 	return 0;
 }

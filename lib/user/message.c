@@ -218,16 +218,20 @@ int message_payload(struct user *u, const struct kdbus_msg *msg, const struct kd
 
 /*
  * Write the numbers of the descriptors into the image: they were received into this process with
- * the message, close-on-exec. Entries of the FDS item first, then memfds (ABI 7.11).
+ * the message, close-on-exec. Entries of the FDS item first, then memfds (ABI 7.11). Returns the
+ * return flags of the message: those there was no room for in the process read -1.
  */
-void message_install_fds(struct user *u, struct message *m, bool accept)
+u64 message_install_fds(struct user *u, struct message *m, bool accept)
 {
 	struct kdbus_msg *msg = (struct kdbus_msg *)(u->memory + m->slice->offset);
 	struct kdbus_item *item = NULL;
 	u32 i, memfd = m->n_fds;
+	bool missing = false;
 
 	if (!m->fds)
-		return;
+		return 0;
+	for (i = accept ? 0 : m->n_fds; i < m->n_fds + m->n_memfds; i++)
+		missing |= m->fds[i] < 0;
 	while ((item = (struct kdbus_item *)libkdbus_item_next(msg, sizeof(*msg), item))) {
 		if (item->type == KDBUS_ITEM_PAYLOAD_MEMFD && memfd < m->n_fds + m->n_memfds) {
 			item->memfd.fd = m->fds[memfd];
@@ -241,4 +245,5 @@ void message_install_fds(struct user *u, struct message *m, bool accept)
 		}
 	}
 	drop_fds(m);
+	return missing ? KDBUS_RECV_RETURN_INCOMPLETE_FDS : 0;
 }

@@ -257,7 +257,7 @@ int user_take_answer(struct user *u, struct answer *answer, struct kdbus_msg_inf
 		return r;
 	}
 	*ret = (struct kdbus_msg_info){ .offset = a.m->slice->offset, .msg_size = a.m->size };
-	message_install_fds(u, a.m, u->conn_flags & KDBUS_HELLO_ACCEPT_FD);
+	ret->return_flags = message_install_fds(u, a.m, u->conn_flags & KDBUS_HELLO_ACCEPT_FD);
 	message_publish(u, a.m);
 	return 0;
 }

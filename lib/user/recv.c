@@ -54,7 +54,8 @@ static void hand_out(struct user *u, struct message *m, bool peek, struct kdbus_
 	*ret = (struct kdbus_msg_info){ .offset = m->slice->offset, .msg_size = m->size };
 	if (!peek) {
 		core_queue_remove(&u->queue, &m->entry);
-		message_install_fds(u, m, u->conn_flags & KDBUS_HELLO_ACCEPT_FD);
+		ret->return_flags =
+			message_install_fds(u, m, u->conn_flags & KDBUS_HELLO_ACCEPT_FD);
 	}
 	message_publish(u, m);
 }

@@ -284,7 +284,7 @@ int message_free(struct user *u, u64 offset);
 void message_free_all(struct user *u);
 int message_payload(struct user *u, const struct kdbus_msg *msg, const struct kdbus_item *item,
 		    const void **ret_address, size_t *ret_size);
-void message_install_fds(struct user *u, struct message *m, bool accept);
+u64 message_install_fds(struct user *u, struct message *m, bool accept);
 
 /* RECV (recv.c) */
 int user_recv(struct user *u, struct kdbus_cmd_recv *cmd, const struct core_args *args);
