@@ -26,11 +26,12 @@ setup: ## install the packages that a build needs, if any are missing
 	@tools/setup/install build
 
 .PHONY: demo
-demo: ## install what a build needs, build, show two programs talk over a private kdbusd
-	@tools/setup/install build
+demo: ## install, build, show two programs talk, measure kdbus next to its peers (2 minutes)
+	@tools/setup/install build demo
 	@[ -e $(BUILD)/build.ninja ] || $(MAKE) --no-print-directory $(BUILD)/build.ninja
-	@ninja -C $(BUILD) $(DEMO) daemon/kdbusd
+	@ninja -C $(BUILD) $(DEMO) daemon/kdbusd bench/kdbus-bench
 	@KDBUSD=$(BUILD)/daemon/kdbusd $(BUILD)/$(DEMO)
+	@KDBUSD=$(BUILD)/daemon/kdbusd $(BUILD)/bench/kdbus-bench tour --output $(BUILD)/numbers
 
 .PHONY: check
 check: ## install what the tests need, run all tests

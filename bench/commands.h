@@ -18,6 +18,7 @@ int command_memfd(const struct options *o);
 int command_storm(const struct options *o);
 int command_scale(const struct options *o);
 int command_compare(const struct options *o);
+int command_tour(const struct options *o);
 int command_latency(const struct options *o);
 int command_rpc(const struct options *o);
 int command_pipe(const struct options *o);

@@ -26,6 +26,7 @@ static const struct command commands[] = {
 	{ "scale", command_scale, (OPTION_MEASURE | OPTION_SIZES) & ~OPTION_PIN, 0 },
 	{ "fanout", command_fanout, OPTION_MEASURE | OPTION_SIZES | OPTION_COUNT, 0 },
 	{ "storm", command_storm, OPTION_MEASURE | OPTION_COUNT, 0 },
+	{ "tour", command_tour, OPTION_OUTPUT | OPTION_COUNT, 0 },
 	{ "compare", command_compare, OPTION_THRESHOLD, 2 },
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -67,6 +68,8 @@ static const char help_text[] =
 	"           many others have no match. One message: what one receiver gets.\n"
 	"  storm    connect, take a name, call, leave; then 500 connections at once: memory\n"
 	"           and descriptors of the daemon. One message: the call or its reply.\n"
+	"  tour     the quick forms of chart, rpc, latency, socket and pipe: tables, pictures\n"
+	"           and a page that shows them, in the folder that --output names.\n"
 	"  compare  which rows of B are slower than in A by more than noise and more than\n"
 	"           the threshold (5 %). Status 1 if any is.\n"
 	"\n"
@@ -76,6 +79,7 @@ static const char help_text[] =
 	"  --busy N       with N competing processes that burn CPU\n"
 	"  --only A,...   measure these subjects and no others; names as in the tables\n"
 	"  --json FILE    write all samples and histograms (schema: bench/README.md)\n"
+	"  --plot F.svg   draw the table, with gnuplot\n"
 	"  --engine user  the engine libkdbus uses\n"
 	"  --kdbusd PATH  the daemon to start (default: KDBUSD, else next to this program)\n"
 	"  --corrupt N    damage request N on purpose: the run must fail\n"
@@ -84,6 +88,7 @@ static const char help_text[] =
 	"  --count N      transactions in a repetition (not: scale)\n"
 	"  --seconds N    how long for each subject; the repetitions (latency)\n"
 	"  --threads      two threads of one process instead of two processes (pipe)\n"
+	"  --output DIR   where to write; made if it is not there (tour)\n"
 	"  --threshold P  slower by less than P percent is no news (compare)\n"
 	"  --help         show this help\n"
 	"  --version      show the version\n"

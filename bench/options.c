@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "payload.h"
+#include "plot.h"
 
 enum {
 	OPT_REPEAT = 256,
@@ -315,6 +316,11 @@ int options_parse(const char *name, unsigned int allowed, int argc, char **argv,
 		r = check_writable("json", o.json);
 	if (r == 0)
 		r = check_writable("plot", o.plot);
+	if (r == 0 && o.plot && !plot_available()) {
+		fprintf(stderr,
+			"kdbus-bench: --plot needs gnuplot; the package gnuplot-nox brings it\n");
+		r = -EINVAL;
+	}
 	if (r < 0)
 		return -EINVAL;
 	if (!o.repeat)

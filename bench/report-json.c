@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "plot.h"
 #include "report.h"
 #include "stats.h"
 
@@ -135,7 +136,7 @@ static void write_report(struct json *j, const struct report *r)
 	json_close(j, '}');
 }
 
-int report_files(const struct report *r)
+static int write_json(const struct report *r)
 {
 	const char *path = r->options->json;
 	struct json j = { .file = NULL };
@@ -155,4 +156,11 @@ int report_files(const struct report *r)
 		return -EIO;
 	}
 	return 0;
+}
+
+int report_files(const struct report *r)
+{
+	int e = write_json(r);
+
+	return e == 0 && r->options->plot ? plot_report(r, r->options->plot) : e;
 }

@@ -95,7 +95,7 @@ void report_missing(const struct report *r, FILE *f);
 void report_verdict(const struct report *r, const char *subject, const char *const *others,
 		    unsigned int n_others, FILE *f);
 
-/** report_files() - write what --json asks for; 0 or -EIO after a message */
+/** report_files() - write what --json and --plot ask for; 0 or -EIO after a message */
 int report_files(const struct report *r);
 
 /** cell_median() - median of a cell's samples */

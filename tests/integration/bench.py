@@ -146,6 +146,37 @@ def comparisons():
           ['' if 'larger --repeat' in run.stdout else run.stdout])
 
 
+def pictures():
+    """The page of the tour shows five pictures that are there and are SVG."""
+    if subprocess.run(['sh', '-c', 'command -v gnuplot'], stdout=subprocess.DEVNULL,
+                      check=False).returncode:
+        run = bench('pipe', '--plot', path('pipe.svg'))
+        check('--plot without gnuplot: names the package', [
+            '' if run.returncode == 2 and 'gnuplot-nox' in run.stderr else run.stderr])
+        return
+    run = bench('tour', '--count', '5', '--output', path('tour'))
+    problems = [run.stderr if run.returncode or run.stderr else '']
+    if not run.returncode:
+        with open(path('tour/index.html'), encoding='utf-8') as file:
+            page = file.read()
+        for picture in ('chart.svg', 'rpc.svg', 'latency.svg', 'socket.svg', 'pipe.svg'):
+            with open(path('tour/' + picture), encoding='utf-8') as file:
+                drawn = file.read()
+            # A curve is a path of more than a few points.
+            if picture not in page or '</svg>' not in drawn or drawn.count('<path') < 20:
+                problems.append(picture)
+        problems += ['' if path('tour/index.html') in run.stdout else 'the folder is not named']
+    check('tour: tables, pictures, page', problems)
+    for name, *args in (('first', '--count', '2'), ('fanout', '--count', '2', '--sizes', '1,3'),
+                        ('storm', '--count', '2'), ('scale', '--sizes', '1,2'),
+                        ('memfd', '--count', '2')):
+        run = bench(name, '--quick', '--repeat', '1', '--plot', path(name + '.svg'), *args)
+        with open(path(name + '.svg'), encoding='utf-8') as file:
+            drawn = file.read()
+        check(f'{name}: --plot draws', [
+            '' if run.returncode == 0 and not run.stderr and '</svg>' in drawn else run.stderr])
+
+
 def corruption():
     cases = [('pipe', subject) for subject in FLOORS]
     cases += [('socket', 'socket single'), ('socket', 'socket dbus'), ('socket', 'libkdbus')]
@@ -180,6 +211,8 @@ def refusals():
         (['compare', BENCH, BENCH], 'was not written by'),
         (['compare', path('pipe.json'), path('chart.json')], 'compare like with like'),
         (['compare', path('pipe.json')], 'takes 2 arguments'),
+        (['tour'], '--output'),
+        (['tour', '--output', path('no/such/folder')], 'cannot make'),
         (['scale', '--pin', '0'], 'has no option --pin'),
         (['scale', '--sizes', '100'], 'at most 64'),
         (['pipe', 'surplus'], 'arguments'),
@@ -234,6 +267,7 @@ def main():
                                '' if 'kdbus-bench' in bench('--version').stdout else 'version'])
     measurements()
     comparisons()
+    pictures()
     corruption()
     refusals()
     interrupted('pipe', '--busy', '2', children=12)
