@@ -114,9 +114,21 @@ static void settle_closing(struct user *u, struct peer *p)
 		peer_closed(u, p);
 }
 
+/*
+ * What the peer has consumed stands in its own lane, which comes over the socket once it has made
+ * it: a program that only sends has not looked there yet.
+ */
+static void look_for_space(struct user *u, struct peer *p)
+{
+	lane_drain(&p->channel);
+	if (p->looked)
+		lane_look_touch(&u->look, &p->source);
+}
+
 static int write_direct(struct user *u, struct outgoing *out, struct peer *p, u64 name_id)
 {
 	struct lane_put put;
+	bool looked = false;
 	int r;
 
 	for (;;) {
@@ -124,8 +136,13 @@ static int write_direct(struct user *u, struct outgoing *out, struct peer *p, u6
 		r = lane_write(u, &p->channel, out, &put, NULL, 0);
 		if (r != -EAGAIN)
 			return r;
-		if (!out->sync)
+		if (!out->sync && looked)
 			return -ENOBUFS;
+		if (!out->sync) {
+			look_for_space(u, p);
+			looked = true;
+			continue;
+		}
 		r = user_await_space(u, p, &put, out->deadline);
 		if (r < 0)
 			return r;
