@@ -229,6 +229,15 @@ int connect_hello(struct client *c, struct kdbus_cmd_hello *cmd, const struct co
 	return r;
 }
 
+/* Its records are gone (ABI 1.8): what others may do has changed. */
+static void policy_ended(struct client *c)
+{
+	if (c->conn.kind != CORE_KIND_ACTIVATOR && c->conn.kind != CORE_KIND_POLICY_HOLDER)
+		return;
+	lane_page_policy_changed(&c->daemon->page);
+	intro_review_bus(container_of(c->conn.bus, struct bus, core));
+}
+
 /* From shut to dead, in the order of ABI 1.8; core_conn_shut() has been called. */
 void client_finish_disconnect(struct client *c)
 {
@@ -238,6 +247,7 @@ void client_finish_disconnect(struct client *c)
 	c->connected = false;
 	death_collect(c);
 	core_conn_unlink(conn);
+	policy_ended(c);
 	names_end(c);
 	core_conn_discard(conn);
 	core_conn_drop_calls(conn);

@@ -208,6 +208,7 @@ struct user {
 	u64 conn_flags;
 	u64 attach_recv;
 	bool may_go_direct;
+	u64 policy_seen; /* generation of policy up to which the daemon's lane was taken up */
 	u32 intro_seq; /* fd_seq of the last introduction taken up */
 
 	int pool_fd;
