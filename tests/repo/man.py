@@ -114,8 +114,12 @@ def example_problems(texts):
                 yield f'{example}.c: more than {EXAMPLE_LINES} lines'
             if not re.search(rf"^  '{example}',$", tested, re.MULTILINE):
                 yield f'{example}.c: no test runs it'
-            blocks = map(unroff, BLOCK.findall(pages.render('scdoc', os.path.join(MAN, name))))
-            if program not in blocks:
+            try:
+                roff = pages.render('scdoc', os.path.join(MAN, name))
+            except RuntimeError as error:
+                yield str(error)
+                continue
+            if program not in map(unroff, BLOCK.findall(roff)):
                 yield f'{name}: {example}.c is not in the page as it is'
 
 
