@@ -253,7 +253,9 @@ int json_parse(const char *text, struct json_value **ret)
 	if (!v)
 		return -ENOMEM;
 	r = parse_value(&p, v);
-	skip_space(&p);
+	if (r == 0)
+		skip_space(&p);
+	/* After an error the cursor may be behind the end. */
 	if (r == 0 && *p.at)
 		r = -EBADMSG;
 	if (r < 0) {

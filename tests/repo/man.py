@@ -124,7 +124,7 @@ def example_problems(texts):
 
 
 def build_problems(texts):
-    listed = re.findall(r"^  '([\w.]+)',$", read('doc/man/meson.build'), re.MULTILINE)
+    listed = re.findall(r"^  '([\w.-]+)',$", read('doc/man/meson.build'), re.MULTILINE)
     if sorted(f'{name}.scd' for name in listed) != sorted(texts):
         yield 'doc/man/meson.build lists other pages than there are'
     for name in texts:
