@@ -153,6 +153,9 @@ static bool try_receive(struct end *e)
 
 	if (lane_look_next(&e->look, e->in_library ? LANE_LOOK_POLL : LANE_LOOK_ARM, &ev) < 0)
 		return false;
+	/* The other side had sent all, and was done first. */
+	if (ev.type == LANE_EV_OVER && e->got == MESSAGES)
+		return false;
 	need(ev.type == LANE_EV_RECORD && ev.rec.subject == e->got &&
 	     ev.rec.length == length_of(e->got));
 	need(lane_look_take(&e->look, &ev, body) == 0);
