@@ -38,6 +38,10 @@ check: ## install what the tests need, run all tests
 	@tools/setup/install build demo check
 	@tests/run
 
+.PHONY: module
+module: ## build kdbus.ko into build/; KDIR names the kernel headers, default the running kernel's
+	@module/build $(KDIR)
+
 .PHONY: install
 install: ## install what is built; PREFIX (default /usr/local) and DESTDIR are honoured
 	@[ -e $(BUILD)/build.ninja ] || { echo 'nothing built yet; run: make' >&2; exit 1; }

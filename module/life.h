@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#ifndef MODULE_LIFE_H
+#define MODULE_LIFE_H
+
+#include <linux/poll.h>
+
+#include "arg.h"
+#include "object.h"
+
+/*
+ * A connection from HELLO to the end of its file (spec §1.8, §6.4).
+ */
+
+/**
+ * kbus_conn_hello() - connect (HELLO)
+ * @ep:       endpoint
+ * @file:     the file it was opened as
+ * @arg:      argument; the results are in its copy afterwards
+ * @ret_conn: connection, ended by kbus_conn_end()
+ *
+ * Return: 0 or an errno of spec §6.4.
+ */
+int kbus_conn_hello(struct kbus_endpoint *ep, struct file *file, struct kbus_arg *arg,
+		    struct kbus_conn **ret_conn);
+
+/**
+ * kbus_conn_end() - its file is closed: disconnect, and free it
+ * @conn: connection
+ */
+void kbus_conn_end(struct kbus_conn *conn);
+
+/**
+ * kbus_conn_alive() - may a command be executed on it?
+ * @conn: connection
+ *
+ * A hint without bus.lock, the truth with it.
+ */
+bool kbus_conn_alive(const struct kbus_conn *conn);
+
+/**
+ * kbus_conn_poll() - what poll() tells of it (spec §7.10)
+ * @conn:  connection
+ * @file:  its file
+ * @table: who polls
+ */
+__poll_t kbus_conn_poll(struct kbus_conn *conn, struct file *file, poll_table *table);
+
+/**
+ * kbus_conn_arm() - look after the deadlines of its calls
+ * @conn: connection
+ *
+ * Locks: bus.lock shared and conn.lock, or bus.lock exclusive.
+ */
+void kbus_conn_arm(struct kbus_conn *conn);
+
+/**
+ * kbus_conn_answer() - put an answer into the pool, published
+ * @conn:       connection
+ * @src:        bytes
+ * @size:       how many, > 0
+ * @ret_offset: where they are
+ *
+ * Locks: bus.lock shared and conn.lock, or bus.lock exclusive. Return: 0; -EXFULL;
+ * -ENOMEM.
+ */
+int kbus_conn_answer(struct kbus_conn *conn, const void *src, size_t size, u64 *ret_offset);
+
+#endif

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/ktime.h>
+#include <linux/uaccess.h>
+
+#include "arg.h"
+#include "layout.h"
+#include "message.h"
+#include "render.h"
+
+static struct kbus_message *new_message(struct kbus_conn *from, size_t size)
+{
+	size_t room = ALIGN(size, 8);
+	struct kbus_message *message = kvmalloc(sizeof(*message) + 2 * room, GFP_KERNEL_ACCOUNT);
+
+	if (!message)
+		return NULL;
+	memset(message, 0, offsetof(struct kbus_message, small));
+	message->from = from;
+	message->msg = (void *)(message + 1);
+	message->image = (char *)(message + 1) + room;
+	return message;
+}
+
+static int answer_negotiation(struct kbus_message *message, struct kdbus_msg __user *user)
+{
+	int r;
+
+	r = kbus_arg_answer_items(&message->core.list, message->msg, user);
+	if (!r && message->core.negotiate && put_user(message->core.supported, &user->flags))
+		r = -EFAULT;
+	return r;
+}
+
+int kbus_message_read(struct kbus_conn *from, struct kdbus_msg __user *user, bool negotiate,
+		      struct kbus_message **ret_message)
+{
+	struct kbus_message *message;
+	u64 size;
+	int r;
+
+	if (!IS_ALIGNED((unsigned long)user, 8) || get_user(size, &user->size))
+		return -EFAULT;
+	r = core_msg_check_size(size);
+	if (r)
+		return r;
+	message = new_message(from, size);
+	if (!message)
+		return -ENOMEM;
+	r = kbus_arg_copy_in(user, size, message->msg);
+	if (!r)
+		r = core_msg_parse(message->msg, size, negotiate, &message->core);
+	if (!r && negotiate)
+		r = answer_negotiation(message, user);
+	if (r)
+		kbus_message_free(message);
+	else
+		*ret_message = message;
+	return r;
+}
+
+static bool range_ok(u64 address, u64 size)
+{
+	return (unsigned long)address == address &&
+	       access_ok((void __user *)(unsigned long)address, size);
+}
+
+/* Bytes of all vectors that have any. */
+static size_t payload_size(const struct core_msg *msg)
+{
+	const struct kdbus_item *item;
+	const struct kdbus_vec *vec;
+	size_t size = 0;
+
+	core_item_for_each(item, msg->list.items, msg->list.size) {
+		vec = core_item_payload(item);
+		if (item->type == KDBUS_ITEM_PAYLOAD_VEC && vec->address)
+			size += vec->size;
+	}
+	return size;
+}
+
+static bool read_payload(const struct core_msg *msg, char *dst)
+{
+	const struct kdbus_item *item;
+	const struct kdbus_vec *vec;
+
+	core_item_for_each(item, msg->list.items, msg->list.size) {
+		vec = core_item_payload(item);
+		if (item->type != KDBUS_ITEM_PAYLOAD_VEC || !vec->address)
+			continue;
+		if (copy_from_user(dst, u64_to_user_ptr(vec->address), vec->size))
+			return false;
+		dst += vec->size;
+	}
+	return true;
+}
+
+static int take_payload(struct kbus_message *message)
+{
+	size_t size = payload_size(&message->core);
+
+	message->payload = message->small;
+	if (size > sizeof(message->small)) {
+		message->payload = kvmalloc(size, GFP_KERNEL_ACCOUNT);
+		if (!message->payload)
+			return -ENOMEM;
+	}
+	message->unreadable = !read_payload(&message->core, message->payload);
+	return 0;
+}
+
+int kbus_message_check(struct kbus_message *message, bool sync)
+{
+	const struct kbus_conn *from = message->from;
+	const struct core_msg_facts facts = {
+		.id = from->core.id,
+		.sync = sync,
+		.bloom_size = from->core.bus->bloom.size,
+		.range_ok = range_ok,
+	};
+	int r;
+
+	r = core_msg_check(&message->core, &facts);
+	if (!r)
+		r = kbus_files_take(&message->core, &message->files);
+	if (!r)
+		r = take_payload(message);
+	if (r || from->fake)
+		return r;
+	/* the one kind that must be read from user memory, so not when it turns out wanted */
+	if (READ_ONCE(from->ep->bus->wanted) & KDBUS_ATTACH_CMDLINE)
+		kbus_proc_gather(&message->proc, KDBUS_ATTACH_CMDLINE);
+	else
+		message->proc.tried |= KDBUS_ATTACH_CMDLINE;
+	return 0;
+}
+
+void kbus_message_free(struct kbus_message *message)
+{
+	if (!message)
+		return;
+	kbus_files_put(message->files);
+	kbus_proc_release(&message->proc);
+	if (message->payload != message->small)
+		kvfree(message->payload);
+	kvfree(message->meta);
+	kvfree(message);
+}
+
+static u64 mask_for(const struct kbus_message *message, const struct kbus_conn *to)
+{
+	u64 send = READ_ONCE(message->from->core.attach_send);
+	u64 recv = READ_ONCE(to->core.attach_recv), proc = 0, mask;
+
+	if (core_meta_proc_wanted(send, recv))
+		proc = kbus_render_proc_granted(to);
+	mask = core_meta_for_message(send, recv, proc);
+	/* one that shows faked metadata shows nothing of the process */
+	return message->from->fake ? mask & ~CORE_META_PROCESS : mask;
+}
+
+static void stamp(struct kbus_message *message, u64 seq)
+{
+	if (message->timestamp.seqnum)
+		return;
+	message->timestamp.seqnum = seq;
+	message->timestamp.monotonic_ns = ktime_get_ns();
+	message->timestamp.realtime_ns = ktime_get_real_ns();
+}
+
+static void add_connection(struct kbus_message *message, struct core_meta *meta)
+{
+	meta->have |= KDBUS_ATTACH_NAMES | KDBUS_ATTACH_TIMESTAMP;
+	meta->names = &message->from->core.names;
+	meta->timestamp = message->timestamp;
+	if (*message->from->description)
+		meta->have |= KDBUS_ATTACH_CONN_DESCRIPTION;
+	meta->description = message->from->description;
+}
+
+static int make_room(struct kbus_message *message, size_t size)
+{
+	if (size <= message->meta_room)
+		return 0;
+	kvfree(message->meta);
+	message->meta_room = 0;
+	message->meta = kvmalloc(size, GFP_KERNEL_ACCOUNT);
+	if (!message->meta)
+		return -ENOMEM;
+	message->meta_room = size;
+	return 0;
+}
+
+int kbus_message_describe(struct kbus_message *message, const struct core_parcel *parcel,
+			  struct kbus_conn *to, size_t *ret_size)
+{
+	u64 mask = mask_for(message, to);
+	struct kbus_rendered rendered;
+	struct core_writer writer;
+	size_t size, end;
+	int r;
+
+	stamp(message, parcel->seq);
+	if (!message->from->fake)
+		kbus_proc_gather(&message->proc, mask);
+	kbus_render(&message->proc, to, mask, &rendered);
+	add_connection(message, &rendered.meta);
+	size = core_meta_size(&rendered.meta, mask);
+	r = make_room(message, ALIGN(size, 8));
+	if (!r && size) {
+		writer = CORE_WRITER(message->meta, ALIGN(size, 8));
+		core_meta_put(&writer, &rendered.meta, mask);
+		r = core_writer_end(&writer, &end);
+	}
+	kbus_render_release(&rendered);
+	if (!r)
+		*ret_size = size;
+	return r;
+}
