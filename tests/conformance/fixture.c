@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The domain, the bus of a test, connections and short forms of commands. */
+#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "fixture.h"
 
@@ -22,9 +24,22 @@ int fixture_start(void **state)
 	return chmod(domain, 0755) < 0 ? -1 : chdir(domain);
 }
 
+/* A daemon that did not end well, with a leak or worse, fails the test. */
+static void check_end(pid_t pid)
+{
+	int status;
+
+	if (kill(pid, SIGTERM) == 0 && waitpid(pid, &status, 0) == pid && status == 0)
+		return;
+	print_error("# kdbusd ended with an error\n");
+	exit(EXIT_FAILURE);
+}
+
 int fixture_end(void **state)
 {
 	(void)state;
+	if (own_daemon)
+		check_end(libkdbus_daemon_pid(own_daemon));
 	own_daemon = libkdbus_daemon_stop(own_daemon);
 	return chdir("/");
 }
