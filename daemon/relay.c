@@ -177,7 +177,10 @@ static void verdict(struct client *c, const struct ctl_send *head, int error,
 		.dst_id = dst->conn ? dst->conn->id : 0,
 		.name_id = dst->name_id,
 	};
-	const struct lane_put put = { .type = CTL_REC_VERDICT, .length = sizeof(body) };
+	/* Its receiver waits for nothing else: it passes what waits in front of the lane. */
+	const struct lane_put put = { .type = CTL_REC_VERDICT,
+				      .flags = LANE_F_REPLY,
+				      .length = sizeof(body) };
 
 	client_put(c, &put, &body);
 }

@@ -265,6 +265,14 @@ static struct flight *new_flight(struct client *c)
 	return f;
 }
 
+/* What is put in front of those that wait bears a number before theirs: see client_reap(). */
+static u64 next_tag(struct client *c)
+{
+	const struct flight *f = list_first_entry_or_null(&c->overflow, struct flight, entry);
+
+	return f ? f->seq - 1 : ++c->seq;
+}
+
 /* A small record of the daemon's own; it is never lost, so its number is bounded. */
 int client_put_fds(struct client *c, const struct lane_put *put, const void *body, const int *files,
 		   unsigned int n_files)
@@ -277,8 +285,8 @@ int client_put_fds(struct client *c, const struct lane_put *put, const void *bod
 
 	if (!c->connected || c->doomed)
 		return -ECONNRESET;
-	r.put.tag = ++c->seq;
-	if (list_empty(&c->overflow)) {
+	r.put.tag = next_tag(c);
+	if (list_empty(&c->overflow) || put->flags & LANE_F_REPLY) {
 		e = put_now(c, &r);
 		if (e != -EAGAIN)
 			return e;
@@ -290,7 +298,7 @@ int client_put_fds(struct client *c, const struct lane_put *put, const void *bod
 	f = new_flight(c);
 	e = f ? defer(c, &r, f) : -ENOMEM;
 	if (f)
-		f->seq = c->seq;
+		f->seq = ++c->seq;
 	if (e < 0 && f)
 		free_flight(c, f);
 	return e;

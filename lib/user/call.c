@@ -5,10 +5,6 @@
 
 #include "user.h"
 
-/* A lane so full that the reply may find no room: what is in front of it goes into the pool. */
-#define CROWDED_RING	4
-#define CROWDED_RECORDS 8
-
 struct wait {
 	struct core_reply *slot;
 	u64 cookie;

@@ -17,18 +17,10 @@ static int compare(u64 requester, u64 cookie, u64 seq, const struct owed *o)
 	return seq == o->seq ? 0 : (seq < o->seq ? -1 : 1);
 }
 
-struct owed *owed_add(struct user *u, const struct kdbus_msg *msg, bool sync)
+void owed_attach(struct user *u, struct owed *o)
 {
 	struct rb_node **link = &u->owed.rb_node, *parent = NULL;
-	struct owed *o = calloc(1, sizeof(*o));
 
-	if (!o)
-		return NULL;
-	o->requester = msg->src_id;
-	o->cookie = msg->cookie;
-	o->deadline = msg->timeout_ns;
-	o->sync = sync;
-	o->seq = ++u->owed_seq;
 	while (*link) {
 		parent = *link;
 		link = compare(o->requester, o->cookie, o->seq,
@@ -38,6 +30,30 @@ struct owed *owed_add(struct user *u, const struct kdbus_msg *msg, bool sync)
 	}
 	rb_link_node(&o->node, parent, link);
 	rb_insert_color(&o->node, &u->owed);
+}
+
+void owed_detach(struct user *u, struct owed *o)
+{
+	rb_erase(&o->node, &u->owed);
+}
+
+void owed_free(struct owed *o)
+{
+	free(o);
+}
+
+struct owed *owed_add(struct user *u, const struct kdbus_msg *msg, bool sync)
+{
+	struct owed *o = calloc(1, sizeof(*o));
+
+	if (!o)
+		return NULL;
+	o->requester = msg->src_id;
+	o->cookie = msg->cookie;
+	o->deadline = msg->timeout_ns;
+	o->sync = sync;
+	o->seq = ++u->owed_seq;
+	owed_attach(u, o);
 	return o;
 }
 

@@ -11,6 +11,9 @@
 /* Room behind a peer's metadata in the scratch memory, for the TIMESTAMP of each message */
 #define META_MAX (CORE_CMD_MAX_SIZE - 64)
 
+/* So many peers are remembered before those of no use are looked for. */
+#define PEERS_SWEEP_MIN 128U
+
 struct peer *peer_find(struct user *u, u64 id)
 {
 	struct rb_node *node = u->peers.rb_node;
@@ -36,23 +39,6 @@ static void insert(struct user *u, struct peer *fresh)
 	}
 	rb_link_node(&fresh->node, parent, link);
 	rb_insert_color(&fresh->node, &u->peers);
-}
-
-struct peer *peer_get(struct user *u, u64 id)
-{
-	struct peer *p = peer_find(u, id);
-
-	if (p)
-		return p;
-	p = calloc(1, sizeof(*p));
-	if (!p)
-		return NULL;
-	p->id = id;
-	p->channel.sock = -1;
-	p->held = 1;
-	core_replier_init(&p->replier);
-	insert(u, p);
-	return p;
 }
 
 static void leave_look(struct user *u, struct peer *p)
@@ -85,7 +71,44 @@ static void retire(struct user *u, struct peer *p)
 {
 	leave_look(u, p);
 	rb_erase(&p->node, &u->peers);
+	u->n_peers--;
 	peer_put(u, p);
+}
+
+/* Of those that are only written to through the daemon nobody says when they are gone. */
+static void sweep(struct user *u)
+{
+	struct rb_node *node, *next;
+	struct peer *p;
+
+	for (node = rb_first(&u->peers); node; node = next) {
+		next = rb_next(node);
+		p = rb_entry(node, struct peer, node);
+		if (p->state == PEER_RELAYED && p->held == 1 && !p->looked && !p->handed_back &&
+		    !core_replier_first(&p->replier))
+			retire(u, p);
+	}
+	u->sweep_at = 2 * u->n_peers;
+}
+
+struct peer *peer_get(struct user *u, u64 id)
+{
+	struct peer *p = peer_find(u, id);
+
+	if (p)
+		return p;
+	if (u->n_peers >= max(u->sweep_at, PEERS_SWEEP_MIN))
+		sweep(u);
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->id = id;
+	u->n_peers++;
+	p->channel.sock = -1;
+	p->held = 1;
+	core_replier_init(&p->replier);
+	insert(u, p);
+	return p;
 }
 
 static int set_meta(struct peer *p, const void *meta, size_t size)
@@ -162,6 +185,14 @@ static void drop_channel(struct user *u, struct peer *p)
 	p->channel.sock = -1;
 	p->state = PEER_RELAYED;
 	p->intro = 0;
+	p->withdrawn = false;
+}
+
+/* The daemon knows of no introduction: what the other side did not take is simply sent again. */
+static void drop_withdrawn(struct user *u, struct peer *p)
+{
+	closing_resend(u, p);
+	drop_channel(u, p);
 }
 
 int peer_introduced(struct user *u, const struct lane_env *env, const struct ctl_intro *intro)
@@ -280,9 +311,11 @@ void peer_moved(struct user *u, const struct ctl_moved *moved)
 
 	if (!from || !moved->name_id)
 		return;
+	from->held++;
 	to = peer_get(u, moved->to);
 	if (to)
 		core_reply_retarget(&from->replier, &to->replier, moved->name_id);
+	from->held--;
 }
 
 static void kill_calls(struct user *u, struct peer *p)
@@ -366,8 +399,11 @@ void peer_gone(struct user *u, const struct ctl_gone *gone)
 		p->intro &= ~(u64)(CTL_INTRO_OUT_MESSAGES | CTL_INTRO_IN_MESSAGES);
 		if (p->state == PEER_DIRECT)
 			p->state = PEER_ENDING;
+		p->withdrawn = has_channel(p);
 		closing_stop_reading(u, p);
 		end_writing(u, p);
+		if (p->state == PEER_DEAD && !p->looked)
+			drop_withdrawn(u, p);
 		return;
 	}
 	p->intro &= ~(u64)CTL_INTRO_OUT_MESSAGES;
@@ -423,6 +459,8 @@ void peer_over(struct user *u, struct peer *p)
 		/* The daemon will say whether it is dead; until then nothing goes either way. */
 		p->state = PEER_DEAD;
 		leave_look(u, p);
+		if (p->withdrawn)
+			drop_withdrawn(u, p);
 		return;
 	}
 	p->state = PEER_ENDING;

@@ -40,11 +40,13 @@ static void report_lost(struct user *u, struct kdbus_cmd_recv *cmd)
 
 static void drop(struct user *u, struct message *m)
 {
-	if (m->owed) {
-		const struct owed *o = m->owed;
+	const struct kdbus_msg *msg = (const void *)(u->memory + m->slice->offset);
+	/* Whoever called may be gone, and what was owed with him. */
+	struct owed *o = m->owed ? owed_find(u, msg->src_id, msg->cookie) : NULL;
 
+	if (o) {
 		peer_refuse(u, o->requester, o->cookie, EPIPE);
-		owed_remove(u, m->owed);
+		owed_remove(u, o);
 	}
 	message_discard(u, m);
 }

@@ -35,25 +35,27 @@ static bool find_verdict(struct user *u, void *arg)
 	struct lane_channel *ch = &u->daemon.channel;
 	struct lane_env env;
 	struct ctl_verdict said;
-	u32 limit, pos = ch->read;
-	int r;
+	u32 limit, pos = ch->read, n = 0;
 
 	if (v->done || u->dead || lane_snapshot(ch, &limit) < 0)
 		return v->done || u->dead;
 	while (lane_scan(ch, limit, &pos, &env) == 0) {
 		if (env.type == CTL_REC_VERDICT && env.length == sizeof(said)) {
-			r = lane_pluck(ch, pos, &env, &said);
-			if (r == -ENOBUFS)
-				user_pump(u, LANE_LOOK_POLL);
-			if (r < 0)
-				break;
-			lane_consume(ch);
+			/* It does no harm when its turn comes once more. */
+			if (lane_pluck(ch, pos, &env, &said) < 0)
+				lane_copy_body(ch, pos, &env, &said);
+			else
+				lane_consume(ch);
 			user_take_verdict(u, &said);
 			return true;
 		}
 		peer_foresee_gone(u, pos, &env);
 		lane_scan_next(&pos, &env);
+		n++;
 	}
+	/* A lane so full that the verdict may find no room: what is in it goes into the pool. */
+	if (n > CROWDED_RECORDS || limit - ch->read > ch->peer_ring / CROWDED_RING)
+		user_pump(u, LANE_LOOK_POLL);
 	return v->done || u->dead;
 }
 

@@ -194,7 +194,8 @@ static struct peer *find_direct(struct user *u, const struct outgoing *out, u64 
 	return p->intro & CTL_INTRO_OUT_MESSAGES ? p : NULL;
 }
 
-static int check_reply(struct user *u, const struct outgoing *out)
+/* @ret_owed: the call that is answered by it; it is so once the reply is out. */
+static int check_reply(struct user *u, const struct outgoing *out, struct owed **ret_owed)
 {
 	const struct kdbus_msg *msg = out->wire.m.msg;
 	u64 requester = msg->dst_id;
@@ -214,7 +215,8 @@ static int check_reply(struct user *u, const struct outgoing *out)
 	if (!o)
 		return peer_is_gone(u, requester) ? -ENXIO : -EBADSLT;
 	sync = o->sync;
-	owed_remove(u, o);
+	owed_detach(u, o);
+	*ret_owed = o;
 	if (out->n_fds && peer_refuses_fds(u, requester)) {
 		if (sync)
 			peer_refuse(u, requester, msg->cookie_reply, EREMOTEIO);
@@ -232,24 +234,39 @@ static int check_stuck(struct user *u, const struct outgoing *out)
 	return p ? peer_unstick(u, p) : 0;
 }
 
+/* Without room for the reply the call can be answered later. */
+static void settle_owed(struct user *u, struct owed *o, int r)
+{
+	if (!o)
+		return;
+	user_lock(u);
+	if (r == -ENOBUFS && !u->dead)
+		owed_attach(u, o);
+	else
+		owed_free(o);
+	user_unlock(u);
+}
+
 static int dispatch(struct user *u, struct outgoing *out, struct core_reply **ret_slot)
 {
+	struct owed *owed = NULL;
 	struct peer *p;
 	u64 name_id;
 	int r;
 
 	user_lock(u);
 	user_enter_send(u);
-	r = u->dead ? -ECONNRESET : check_reply(u, out);
+	r = u->dead ? -ECONNRESET : check_reply(u, out, &owed);
 	if (r == 0)
 		r = check_stuck(u, out);
 	p = r < 0 ? NULL : find_direct(u, out, &name_id);
 	if (p)
 		r = direct_send(u, out, p, name_id, ret_slot);
 	user_unlock(u);
-	if (r < 0 || (p && r == 0))
-		return r;
-	return relay_send(u, out, ret_slot);
+	if (r >= 0 && (!p || r != 0))
+		r = relay_send(u, out, ret_slot);
+	settle_owed(u, owed, r);
+	return r;
 }
 
 /* A call that a signal interrupted and that is sent again: it is still under way (ABI 7.8). */

@@ -57,6 +57,7 @@ struct user;
  * @replier:	our calls it has to answer
  * @again_ns:	no introduction is asked for before that time
  * @handed_back: the daemon has been given what it did not take
+ * @withdrawn:	the daemon has ended the introduction, and forgotten it
  * @sent:	relayed messages it took that could have gone directly
  * @held:	messages in our pool that lie in its buffers, plus one while it is known
  */
@@ -82,6 +83,7 @@ struct peer {
 	struct core_replier replier;
 	u64 again_ns;
 	bool handed_back;
+	bool withdrawn;
 	unsigned int sent;
 	unsigned int held;
 };
@@ -221,6 +223,8 @@ struct user {
 	u64 waiting; /* an activator's messages in the daemon */
 
 	struct rb_root peers;
+	unsigned int n_peers;
+	unsigned int sweep_at;
 	struct list_head looked;
 	unsigned int n_looked;
 	struct rb_root names;
@@ -336,6 +340,9 @@ void resolve_clear(struct user *u);
 struct owed *owed_add(struct user *u, const struct kdbus_msg *msg, bool sync);
 struct owed *owed_find(struct user *u, u64 requester, u64 cookie);
 void owed_remove(struct user *u, struct owed *o);
+void owed_attach(struct user *u, struct owed *o);
+void owed_detach(struct user *u, struct owed *o);
+void owed_free(struct owed *o);
 void owed_forget(struct user *u, u64 requester);
 void owed_clear(struct user *u);
 
@@ -369,6 +376,10 @@ int lane_write(struct user *u, struct lane_channel *ch, const struct outgoing *o
 	       struct lane_put *put, const void *head, size_t head_size);
 int call_wait(struct user *u, struct outgoing *out, struct core_reply *slot,
 	      struct kdbus_msg_info *ret);
+
+/* A lane so full that what is waited for may find no room: what is in it goes into the pool. */
+#define CROWDED_RING	4 /* a part of it */
+#define CROWDED_RECORDS 8
 
 /* Waiting with the lock (sleep.c) */
 typedef bool (*user_ready_fn)(struct user *u, void *arg);

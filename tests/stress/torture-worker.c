@@ -633,6 +633,16 @@ static void check_all(struct worker *w)
 	atomic_fetch_add(&w->shared->lost, (unsigned int)w->lost);
 }
 
+/* Eventfds of a process are not counted: the library keeps up to four for threads to sleep on. */
+static bool counts(DIR *dir, const char *name)
+{
+	char target[64];
+	ssize_t n = readlinkat(dirfd(dir), name, target, sizeof(target) - 1);
+
+	target[n < 0 ? 0 : n] = '\0';
+	return n > 0 && strcmp(target, "anon_inode:[eventfd]") != 0;
+}
+
 unsigned int count_fds(pid_t pid)
 {
 	struct dirent *e;
@@ -645,7 +655,7 @@ unsigned int count_fds(pid_t pid)
 	if (!dir)
 		return 0;
 	while ((e = readdir(dir)))
-		n += e->d_name[0] != '.';
+		n += e->d_name[0] != '.' && counts(dir, e->d_name);
 	closedir(dir);
 	return n;
 }
@@ -666,6 +676,23 @@ unsigned int resident_kb(pid_t pid)
 	return kb;
 }
 
+static void list_fds(void)
+{
+	char target[128];
+	struct dirent *e;
+	DIR *dir = opendir("/proc/self/fd");
+	ssize_t n;
+
+	while (dir && (e = readdir(dir))) {
+		n = readlinkat(dirfd(dir), e->d_name, target, sizeof(target) - 1);
+		if (n > 0)
+			fprintf(stderr, "# pid %d: %s is %.*s\n", getpid(), e->d_name,
+				(int)n, target);
+	}
+	if (dir)
+		closedir(dir);
+}
+
 /* Descriptors of those that are gone are closed as soon as their end is taken up. */
 static void measure_again(struct worker *w)
 {
@@ -676,6 +703,8 @@ static void measure_again(struct worker *w)
 		doze(w);
 	}
 	w->me->fds[1] = count_fds(getpid());
+	if (w->me->fds[1] != w->me->fds[0])
+		list_fds();
 	w->me->memory[1] = resident_kb(getpid());
 }
 

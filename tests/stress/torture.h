@@ -63,7 +63,7 @@ struct shared {
 /* Play one life to its end. Only survivors return; the others are killed. */
 int worker_run(struct shared *shared, unsigned int life, const char *bus);
 
-/* Descriptors and resident kB of a process */
+/* Descriptors but eventfds, and resident kB, of a process */
 unsigned int count_fds(pid_t pid);
 unsigned int resident_kb(pid_t pid);
 
