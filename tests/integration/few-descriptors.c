@@ -73,6 +73,7 @@ static unsigned int fill(int taken[LIMIT], unsigned int room)
 	while ((fd = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0)
 		taken[n++] = fd;
 	assert_int_equal(errno, EMFILE);
+	assert_true(n >= room);
 	while (room--)
 		close(taken[--n]);
 	return n;
@@ -84,7 +85,7 @@ static void what_has_no_room_reads_minus_one_and_is_reported(void **state)
 	struct kdbus_cmd_recv cmd = { .size = sizeof(cmd) };
 	const struct kdbus_item *item;
 	const struct kdbus_msg *msg;
-	int taken[LIMIT];
+	int taken[LIMIT] = { 0 };
 	unsigned int n, i, got = 0;
 
 	send_descriptors(f);
