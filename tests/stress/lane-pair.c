@@ -84,7 +84,8 @@ static void begin(struct end *e, int sock, bool in_library)
 /* Whether message @sent could be sent. */
 static bool try_send(struct end *e)
 {
-	struct lane_put put = { .type = LANE_REC_MSG, .length = length_of(e->sent),
+	struct lane_put put = { .type = LANE_REC_MSG,
+				.length = length_of(e->sent),
 				.subject = e->sent };
 	void *body, *bulk = NULL;
 	int r;
@@ -155,7 +156,7 @@ static bool try_receive(struct end *e)
 		return false;
 	/* The other side had sent all, and was done first. */
 	if (ev.type == LANE_EV_OVER && e->got == MESSAGES)
-		return false;
+		return true;
 	need(ev.type == LANE_EV_RECORD && ev.rec.subject == e->got &&
 	     ev.rec.length == length_of(e->got));
 	need(lane_look_take(&e->look, &ev, body) == 0);
@@ -185,17 +186,14 @@ static void wait_for_anything(struct end *e)
 
 	if (e->in_library && lane_wait(&e->spin, ops, chs, 1, news, e, UINT64_MAX) > 0)
 		return;
-	if (e->sent < MESSAGES) {
-		r = lane_space_arm(&e->ch, &put);
-		need(r == 0 || r == -EAGAIN);
-		/* Buffers come back without a ring: do not sleep for long on their account. */
-		p.fd = e->look.epoll;
-		if (r == 0)
-			return;
-	}
 	if (e->in_library)
 		lane_look_touch(&e->look, &e->src);
 	r = lane_look_next(&e->look, LANE_LOOK_ARM, &ev);
+	/* The look has drained the socket: ask for room after it, or its ring may be lost. */
+	if (r == -EAGAIN && e->sent < MESSAGES) {
+		r = lane_space_arm(&e->ch, &put);
+		need(r == 0 || r == -EAGAIN);
+	}
 	if (r == -EAGAIN)
 		need(poll(&p, 1, 60000) > 0);
 	lane_drain(&e->ch);
