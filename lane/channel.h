@@ -439,10 +439,12 @@ int lane_drain(struct lane_channel *ch);
 /**
  * lane_arm() - store ARMED with a new number, and fence: the caller looks after it (rule 7)
  * lane_unarm() - store POLLING
+ * lane_armed() - whether the lane is armed; its doorbell may have been rung and drained (bell_rung)
  * lane_futex() - store FUTEX, and fence; what to sleep on if the look after it found nothing
  */
 void lane_arm(struct lane_channel *ch);
 void lane_unarm(struct lane_channel *ch);
+bool lane_armed(const struct lane_channel *ch);
 void lane_futex(struct lane_channel *ch, struct lane_word *ret_word);
 
 /* The end ------------------------------------------------------------------------------------- */

@@ -372,6 +372,11 @@ void lane_unarm(struct lane_channel *ch)
 		set_state(ch, LANE_POLLING);
 }
 
+bool lane_armed(const struct lane_channel *ch)
+{
+	return mode_of(ch->state) == LANE_ARMED;
+}
+
 void lane_futex(struct lane_channel *ch, struct lane_word *ret_word)
 {
 	/* First, so that a wake for the number that follows comes after this load. */

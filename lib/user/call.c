@@ -39,7 +39,8 @@ static void scan(struct user *u, struct peer *p, struct wait *w, bool *ret_look)
 		}
 		n += 1 + env.fds + env.memfds;
 		*ret_look |= n > CROWDED_RECORDS;
-		if (env.type != LANE_REC_MSG && env.type != CTL_REC_VERDICT)
+		/* Also what another thread waits for: it may sleep. */
+		if (env.type != LANE_REC_MSG || env.flags & LANE_F_REPLY)
 			*ret_look = true;
 		if (p == &u->daemon)
 			peer_foresee_gone(u, pos, &env);

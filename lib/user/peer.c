@@ -215,8 +215,11 @@ int peer_introduced(struct user *u, const struct lane_env *env, const struct ctl
 	if (r == 0)
 		r = open_channel(u, p, intro, fds, n);
 	close_fds(fds, n);
-	if (r < 0)
+	if (r < 0) {
+		if (p && !has_channel(p) && p->channel.sock >= 0)
+			drop_channel(u, p);
 		return r;
+	}
 	p->state = p->handed_back ? PEER_DEAD : PEER_DIRECT;
 	p->intro = intro->flags;
 	p->conn_flags = intro->conn_flags;
@@ -347,9 +350,15 @@ static void hand_back(struct user *u, u64 id, struct peer *p)
 		return;
 	if (p && has_channel(p))
 		p->state = PEER_DEAD;
-	if (p)
-		p->handed_back = true;
+	if (!p) {
+		closing_hand_back(u, id, NULL);
+		return;
+	}
+	p->handed_back = true;
+	/* The socket may be full: another thread may go on to forget the peer meanwhile. */
+	p->held++;
 	closing_hand_back(u, id, p);
+	peer_put(u, p);
 }
 
 /*
@@ -386,31 +395,40 @@ void peer_scan_gone(struct user *u)
 	}
 }
 
-void peer_gone(struct user *u, const struct ctl_gone *gone)
+static void withdrawn(struct user *u, struct peer *p)
 {
-	struct peer *p = peer_find(u, gone->peer);
+	p->intro &= ~(u64)(CTL_INTRO_OUT_MESSAGES | CTL_INTRO_IN_MESSAGES);
+	if (p->state == PEER_DIRECT)
+		p->state = PEER_ENDING;
+	p->withdrawn = has_channel(p);
+	/* The look in it may bring the news of its death, and it is forgotten then. */
+	p->held++;
+	closing_stop_reading(u, p);
+	end_writing(u, p);
+	if (p->state == PEER_DEAD && !p->looked && peer_find(u, p->id) == p)
+		drop_withdrawn(u, p);
+	peer_put(u, p);
+}
 
-	if (!p) {
-		if (gone->reason == CTL_GONE_DEAD)
-			hand_back(u, gone->peer, NULL);
-		return;
-	}
-	if (gone->reason == CTL_GONE_WITHDRAWN) {
-		p->intro &= ~(u64)(CTL_INTRO_OUT_MESSAGES | CTL_INTRO_IN_MESSAGES);
-		if (p->state == PEER_DIRECT)
-			p->state = PEER_ENDING;
-		p->withdrawn = has_channel(p);
-		closing_stop_reading(u, p);
-		end_writing(u, p);
-		if (p->state == PEER_DEAD && !p->looked)
-			drop_withdrawn(u, p);
-		return;
-	}
+static void died(struct user *u, struct peer *p)
+{
 	p->intro &= ~(u64)CTL_INTRO_OUT_MESSAGES;
 	hand_back(u, p->id, p);
 	owed_forget(u, p->id);
 	kill_calls(u, p);
 	retire(u, p);
+}
+
+void peer_gone(struct user *u, const struct ctl_gone *gone)
+{
+	struct peer *p = peer_find(u, gone->peer);
+
+	if (p && gone->reason == CTL_GONE_WITHDRAWN)
+		withdrawn(u, p);
+	else if (p)
+		died(u, p);
+	else if (gone->reason == CTL_GONE_DEAD)
+		hand_back(u, gone->peer, NULL);
 }
 
 /* It reads no more, but is alive: what it did not take is relayed, and we are done writing. */
@@ -421,10 +439,14 @@ void peer_closed(struct user *u, struct peer *p)
 	p->stuck = false;
 	if (p->state == PEER_DIRECT)
 		p->state = PEER_ENDING;
+	p->held++;
 	closing_resend(u, p);
-	end_writing(u, p);
-	if (lane_over(&p->channel))
-		drop_channel(u, p);
+	if (p->state == PEER_ENDING) {
+		end_writing(u, p);
+		if (lane_over(&p->channel))
+			drop_channel(u, p);
+	}
+	peer_put(u, p);
 }
 
 /*
@@ -459,15 +481,20 @@ void peer_over(struct user *u, struct peer *p)
 		/* The daemon will say whether it is dead; until then nothing goes either way. */
 		p->state = PEER_DEAD;
 		leave_look(u, p);
+		p->held++;
 		if (p->withdrawn)
 			drop_withdrawn(u, p);
+		peer_put(u, p);
 		return;
 	}
 	p->state = PEER_ENDING;
 	end_writing(u, p);
 	if (lane_over(&p->channel)) {
+		p->held++;
 		closing_resend(u, p);
-		drop_channel(u, p);
+		if (p->state == PEER_ENDING)
+			drop_channel(u, p);
+		peer_put(u, p);
 	}
 }
 

@@ -260,8 +260,11 @@ static int dispatch(struct user *u, struct outgoing *out, struct core_reply **re
 	if (r == 0)
 		r = check_stuck(u, out);
 	p = r < 0 ? NULL : find_direct(u, out, &name_id);
-	if (p)
+	if (p) {
+		p->held++;
 		r = direct_send(u, out, p, name_id, ret_slot);
+		peer_put(u, p);
+	}
 	user_unlock(u);
 	if (r >= 0 && (!p || r != 0))
 		r = relay_send(u, out, ret_slot);

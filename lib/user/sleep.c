@@ -78,6 +78,9 @@ static int sleep_in_poll(struct user *u, struct peer *also, u64 deadline, int ca
 	int r;
 
 	user_waiter_init(u, &w);
+	user_waiter_watch(&w, &u->daemon.channel, false);
+	if (also)
+		user_waiter_watch(&w, &also->channel, false);
 	p[3] = (struct pollfd){ .fd = w.eventfd, .events = POLLIN };
 	user_unlock(u);
 	r = ppoll(p, 4, left_until(deadline, &ts), NULL) < 0 ? -errno : 0;
@@ -96,15 +99,22 @@ static void touch(struct user *u, struct peer *p)
 		lane_look_touch(&u->look, &p->source);
 }
 
+/*
+ * Armed, and its doorbell not used up: others may sleep on that number, so it is good for one more.
+ */
+static void drain_and_arm(struct lane_channel *ch)
+{
+	lane_drain(ch);
+	if (!lane_armed(ch) || ch->bell_rung)
+		lane_arm(ch);
+}
+
 /* Rule 7 of the design: drain, arm, fence, look; then it is safe to sleep. */
 static bool arm_and_look(struct user *u, struct peer *also, user_ready_fn ready, void *arg)
 {
-	lane_drain(&u->daemon.channel);
-	lane_arm(&u->daemon.channel);
-	if (also) {
-		lane_drain(&also->channel);
-		lane_arm(&also->channel);
-	}
+	drain_and_arm(&u->daemon.channel);
+	if (also)
+		drain_and_arm(&also->channel);
 	return ready(u, arg);
 }
 
@@ -118,17 +128,21 @@ static int sleep_once(struct user *u, struct peer *p, struct watch *w, u64 deadl
 {
 	struct peer *also = lane_of(p);
 	struct lane_channel *chs[2] = { &u->daemon.channel, also ? &also->channel : NULL };
-	int r;
+	int r = 0;
 
 	/*
 	 * They stop saying that they are armed, so looks have to look at them: before, for looks
-	 * taken while waiting, and after.
+	 * taken while waiting, and after. Where others sleep on a number already, spinning would
+	 * only wake them.
 	 */
 	touch(u, &u->daemon);
 	touch(u, also);
-	atomic_store(&u->sleeping_on, &u->daemon.channel.peer->bell);
-	r = lane_wait(&u->spin, &lane_linux_ops, chs, also ? 2 : 1, watch_ready, w, deadline);
-	atomic_store(&u->sleeping_on, NULL);
+	if (!user_others_read(u)) {
+		atomic_store(&u->sleeping_on, &u->daemon.channel.peer->bell);
+		r = lane_wait(&u->spin, &lane_linux_ops, chs, also ? 2 : 1, watch_ready, w,
+			      deadline);
+		atomic_store(&u->sleeping_on, NULL);
+	}
 	if (r == WATCH_GIVE_WAY) {
 		give_way(u);
 		return 0;
@@ -140,9 +154,11 @@ static int sleep_once(struct user *u, struct peer *p, struct watch *w, u64 deadl
 	/* An introduction that came meanwhile brought another lane to wait for. */
 	if (!arm_and_look(u, also, w->ready, w->arg) && lane_of(p) == also)
 		r = sleep_in_poll(u, also, deadline, cancel_fd);
-	lane_unarm(&u->daemon.channel);
-	if (lane_of(p) == also && also)
-		lane_unarm(&also->channel);
+	if (!user_others_read(u)) {
+		lane_unarm(&u->daemon.channel);
+		if (lane_of(p) == also && also)
+			lane_unarm(&also->channel);
+	}
 	touch(u, &u->daemon);
 	touch(u, lane_of(p));
 	return r;
@@ -222,9 +238,13 @@ static int poll_all(struct user *u, u64 deadline, int cancel_fd)
 
 	user_waiter_init(u, &w);
 	p[2] = (struct pollfd){ .fd = w.eventfd, .events = POLLIN };
+	/* What others take up meanwhile has to show in the descriptor. */
+	u->quiet--;
+	user_update_events(u);
 	user_unlock(u);
 	r = ppoll(p, 3, left_until(deadline, &ts), NULL) < 0 ? -errno : 0;
 	user_lock(u);
+	u->quiet++;
 	user_waiter_done(u, &w);
 	if (r == 0 && !p[0].revents && p[1].revents)
 		r = -ECANCELED;
@@ -286,13 +306,15 @@ static int poll_space(struct user *u, struct peer *p, u64 deadline)
 	int r;
 
 	user_waiter_init(u, &w);
+	/* The daemon's lane is armed as well: what comes in it may be what makes room. */
+	if (p == &u->daemon)
+		user_waiter_watch(&w, &p->channel, false);
+	user_waiter_watch(&w, &p->channel, true);
 	fds[1] = (struct pollfd){ .fd = w.eventfd, .events = POLLIN };
-	p->held++;
 	user_unlock(u);
 	r = ppoll(fds, 2, left_until(deadline, &ts), NULL);
 	user_lock(u);
 	user_waiter_done(u, &w);
-	peer_put(u, p);
 	return r < 0 && errno != EINTR ? -errno : 0;
 }
 
@@ -301,6 +323,8 @@ int user_await_space(struct user *u, struct peer *p, const struct lane_put *put,
 {
 	int r;
 
+	/* It may end, and be forgotten, while the lock is free. */
+	p->held++;
 	lane_drain(&p->channel);
 	touch(u, p);
 	if (p == &u->daemon) {
@@ -316,6 +340,7 @@ int user_await_space(struct user *u, struct peer *p, const struct lane_put *put,
 	if (p == &u->daemon)
 		lane_unarm(&p->channel);
 	touch(u, p);
+	peer_put(u, p);
 	if (r == 0 && u->dead)
 		return -ECONNRESET;
 	return r == 0 && deadline != U64_MAX && user_now() >= deadline ? -ETIMEDOUT : r;

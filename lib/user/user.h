@@ -143,10 +143,22 @@ struct resolved {
 	char name[];
 };
 
-/* A thread that waits for something another thread may take up: see wake_waiters(). */
+/*
+ * A thread that waits for something another thread may take up: see user_wake_waiters(). What a
+ * sleeper relies on in a channel, the armed number of its lane or of its wish for room, any other
+ * thread may use up; who does so wakes it when he lets go of the lock (lock.c).
+ */
 struct waiter {
 	struct list_head link;
 	int eventfd;
+	bool woken;
+	struct waiter_channel {
+		const struct lane_channel *ch;
+		bool room; /* it waits for room to write, else for something to read */
+		u32 state;
+		u32 space;
+		u32 last_space;
+	} watched[2];
 };
 
 /* The answer to the request under way */
@@ -252,6 +264,8 @@ static inline struct user *to_user(struct libkdbus *h)
 void user_lock(struct user *u);
 void user_unlock(struct user *u);
 void user_waiter_init(struct user *u, struct waiter *w);
+void user_waiter_watch(struct waiter *w, const struct lane_channel *ch, bool room);
+bool user_others_read(const struct user *u);
 void user_waiter_done(struct user *u, struct waiter *w);
 void user_wake_waiters(struct user *u);
 u64 user_now(void);
