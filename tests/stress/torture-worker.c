@@ -730,7 +730,7 @@ static void be_born(struct worker *w, const char *bus)
 {
 	const uint64_t metadata = KDBUS_ATTACH_CREDS | KDBUS_ATTACH_NAMES;
 	const struct libkdbus_options options = { .flags = KDBUS_HELLO_ACCEPT_FD,
-						  .pool_size = 4 << 20,
+						  .pool_size = POOL_SIZE,
 						  .attach_send = _KDBUS_ATTACH_ALL,
 						  .attach_recv = w->life % 2 ? metadata : 0 };
 	int r = libkdbus_connect(bus, &options, &w->h);
