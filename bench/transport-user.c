@@ -67,6 +67,9 @@ static int check(struct link *l, const struct job *job, struct libkdbus *h,
 		r = libkdbus_payload(h, msg, item, &data, &size);
 		if (r < 0)
 			return failed(l, r, "looking at a payload");
+		/* It is mapped now, and the receiver's to close. */
+		if (item->type == KDBUS_ITEM_PAYLOAD_MEMFD)
+			close(item->memfd.fd);
 		break;
 	}
 	if (!data && size)

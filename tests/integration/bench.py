@@ -177,6 +177,16 @@ def pictures():
             '' if run.returncode == 0 and not run.stderr and '</svg>' in drawn else run.stderr])
 
 
+def descriptors():
+    """More memfds than a process may have descriptors: none may stay open."""
+    run = subprocess.run(
+        ['sh', '-c', 'ulimit -n 256; exec "$@"', 'sh', BENCH, 'memfd', '--quick', '--repeat', '1',
+         '--sizes', '4k', '--count', '600'],
+        env=dict(os.environ, KDBUSD=KDBUSD), capture_output=True, text=True, check=False)
+    check('memfd: descriptors do not pile up',
+          ['' if run.returncode == 0 and not run.stderr else run.stderr])
+
+
 def corruption():
     cases = [('pipe', subject) for subject in FLOORS]
     cases += [('socket', 'socket single'), ('socket', 'socket dbus'), ('socket', 'libkdbus')]
@@ -268,6 +278,7 @@ def main():
     measurements()
     comparisons()
     pictures()
+    descriptors()
     corruption()
     refusals()
     interrupted('pipe', '--busy', '2', children=12)
