@@ -104,6 +104,34 @@ void child_terminate(pid_t pid)
 	reap(pid);
 }
 
+static void exec_with(char *const *argv, int in, int out, bool quiet)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	dup2(in >= 0 ? in : null, STDIN_FILENO);
+	dup2(out >= 0 ? out : null, STDOUT_FILENO);
+	if (quiet)
+		dup2(null, STDERR_FILENO);
+	execvp(argv[0], argv);
+	_exit(127);
+}
+
+int child_run(char *const *argv, int in, int out, bool quiet)
+{
+	pid_t pid = child_fork();
+	int status = 0;
+
+	if (pid == 0)
+		exec_with(argv, in, out, quiet);
+	if (pid < 0)
+		return (int)pid;
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 127 ? -ENOENT : -EIO;
+}
+
 int child_wait_readable(int fd, int other)
 {
 	struct pollfd p[] = {

@@ -45,6 +45,17 @@ void child_kill(pid_t pid);
 /** child_terminate() - end a child by SIGTERM so that it tidies up, and reap it */
 void child_terminate(pid_t pid);
 
+/**
+ * child_run() - run a program to its end
+ * @argv: program and arguments; the program is looked for in PATH
+ * @in: its standard input, -1: nothing to read
+ * @out: its standard output, -1: thrown away; standard error is thrown away if @quiet
+ *
+ * Return: 0 if it ended with status 0, -ENOENT if it cannot be run, -EIO if it failed, or a
+ *	negative errno of fork().
+ */
+int child_run(char *const *argv, int in, int out, bool quiet);
+
 /** child_wait_readable() - wait until one of two descriptors (-1: none) is readable; 0 or -EINTR */
 int child_wait_readable(int fd, int other);
 

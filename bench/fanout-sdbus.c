@@ -83,22 +83,34 @@ static int ready(struct link *l, unsigned int i)
 	return r < 0 ? failed(l, r, "the bus") : 0;
 }
 
-static int serve_fanout(struct link *l)
+static int serve_receivers(struct link *l, struct receivers *all)
 {
 	unsigned int i, n = fanout_total(l);
-	struct receivers all = { calloc(n, sizeof(*all.buses)), calloc(n, sizeof(int)) };
-	int r = all.buses && all.fds ? 0 : link_error(l, -ENOMEM, "out of memory");
+	int r = 0;
 
-	l->state = &all;
+	l->state = all;
 	for (i = 0; i < n && r == 0; i++)
-		r = add_receiver(l, &all, i);
+		r = add_receiver(l, all, i);
 	/* What came with the set-up, NameAcquired for one, lies in the libraries' buffers. */
 	for (i = 0; i < n && r == 0; i++)
 		r = ready(l, i);
 	if (r == 0)
-		r = fanout_poll(l, all.fds, n, ready);
-	for (i = 0; i < n && all.buses; i++)
-		sd_bus_unref(all.buses[i]);
+		r = fanout_poll(l, all->fds, n, ready);
+	for (i = 0; i < n; i++)
+		sd_bus_unref(all->buses[i]);
+	return r;
+}
+
+static int serve_fanout(struct link *l)
+{
+	unsigned int n = fanout_total(l);
+	struct receivers all = { calloc(n, sizeof(*all.buses)), calloc(n, sizeof(int)) };
+	int r = -ENOMEM;
+
+	if (all.buses && all.fds)
+		r = serve_receivers(l, &all);
+	else
+		link_error(l, r, "out of memory");
 	free(all.buses);
 	free(all.fds);
 	return r;

@@ -86,19 +86,31 @@ static int ready(struct link *l, unsigned int i)
 	return r == -EAGAIN ? 0 : failed(l, r, "RECV");
 }
 
-static int serve_fanout(struct link *l)
+static int serve_receivers(struct link *l, struct receivers *all)
 {
 	unsigned int i, n = fanout_total(l);
-	struct receivers all = { calloc(n, sizeof(*all.handles)), calloc(n, sizeof(int)) };
-	int r = all.handles && all.fds ? 0 : link_error(l, -ENOMEM, "out of memory");
+	int r = 0;
 
-	l->state = &all;
+	l->state = all;
 	for (i = 0; i < n && r == 0; i++)
-		r = add_receiver(l, &all, i);
+		r = add_receiver(l, all, i);
 	if (r == 0)
-		r = fanout_poll(l, all.fds, n, ready);
-	for (i = 0; i < n && all.handles; i++)
-		libkdbus_close(all.handles[i]);
+		r = fanout_poll(l, all->fds, n, ready);
+	for (i = 0; i < n; i++)
+		libkdbus_close(all->handles[i]);
+	return r;
+}
+
+static int serve_fanout(struct link *l)
+{
+	unsigned int n = fanout_total(l);
+	struct receivers all = { calloc(n, sizeof(*all.handles)), calloc(n, sizeof(int)) };
+	int r = -ENOMEM;
+
+	if (all.handles && all.fds)
+		r = serve_receivers(l, &all);
+	else
+		link_error(l, r, "out of memory");
 	free(all.handles);
 	free(all.fds);
 	return r;

@@ -2,8 +2,11 @@
 #include "plot.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "child.h"
 
 #define SERIES_MAX 64
 
@@ -17,7 +20,9 @@ static const char preamble[] =
 
 bool plot_available(void)
 {
-	return system("gnuplot --version >/dev/null 2>&1") == 0;
+	char *argv[] = { (char *)"gnuplot", (char *)"--version", NULL };
+
+	return child_run(argv, -1, -1, true) == 0;
 }
 
 /* ---- rows that have a size ---- */
@@ -119,6 +124,23 @@ static void put_sized_series(const struct report *r, const char *series, FILE *f
 	}
 }
 
+/* gnuplot does not like a range without extent. */
+static void put_x_range(const struct report *r, FILE *f)
+{
+	uint64_t x, low = UINT64_MAX, high = 0;
+	unsigned int i;
+	char rest[32];
+
+	for (i = 0; i < r->n_cells; i++) {
+		if (!is_timed(r->cells[i]) || !split_row(r->cells[i]->row, &x, rest, sizeof(rest)))
+			continue;
+		low = x < low ? x : low;
+		high = x > high ? x : high;
+	}
+	if (low == high)
+		fprintf(f, "set xrange [%g:%g]\n", (double)low / 2, (double)low * 2);
+}
+
 static const char *x_label(const struct report *r)
 {
 	if (!strcmp(r->name, "scale"))
@@ -164,6 +186,7 @@ static void draw_lines(const struct report *r, FILE *f)
 		put_sized_series(r, s.names[i], f);
 		fputs("EOD\n", f);
 	}
+	put_x_range(r, f);
 	fprintf(f, "set logscale x 2\nset format x '%%.0b %%B'\nset xlabel '%s'\n", x_label(r));
 	plot_command(&s, f);
 }
@@ -178,6 +201,16 @@ static int row_number(const struct report *r, unsigned int cell)
 	for (i = 0; strcmp(r->cells[i]->row, r->cells[cell]->row); i++)
 		n += is_timed(r->cells[i]) && report_row_begins(r, i);
 	return n;
+}
+
+static unsigned int last_timed(const struct report *r)
+{
+	unsigned int i, last = 0;
+
+	for (i = 0; i < r->n_cells; i++)
+		if (is_timed(r->cells[i]) && report_row_begins(r, i))
+			last = i;
+	return last;
 }
 
 static void put_named_series(const struct report *r, const struct series *s, unsigned int n,
@@ -212,7 +245,7 @@ static void draw_points(const struct report *r, FILE *f)
 		fprintf(f, "%s'%s' %d", comma, r->cells[i]->row, row_number(r, i));
 		comma = ", ";
 	}
-	fputs(")\nset offsets 0.5, 0.5, 0, 0\n", f);
+	fprintf(f, ")\nset xrange [-0.5:%d.5]\n", row_number(r, last_timed(r)));
 	for (i = 0; i < s.n; i++)
 		fprintf(f, "%s$d%u using 1:2:3:4 with yerrorbars lw 2 pt 7 title '%s'",
 			i ? ", \\\n" : "plot ", i, s.names[i]);
@@ -286,15 +319,29 @@ static void draw(const struct report *r, const char *path, FILE *f)
 		draw_points(r, f);
 }
 
+/* The script goes into a file without a name, which gnuplot gets as its input. */
+static int draw_and_run(const struct report *r, const char *path, int script)
+{
+	char *argv[] = { (char *)"gnuplot", NULL };
+	FILE *f = fdopen(dup(script), "w");
+
+	if (!f)
+		return -errno;
+	draw(r, path, f);
+	if (fclose(f) == EOF || lseek(script, 0, SEEK_SET) < 0)
+		return -EIO;
+	return child_run(argv, script, -1, false);
+}
+
 int plot_report(const struct report *r, const char *path)
 {
-	FILE *f = popen("gnuplot", "we");
+	int script = memfd_create("plot", MFD_CLOEXEC);
+	int e = script < 0 ? -errno : draw_and_run(r, path, script);
 
-	if (f)
-		draw(r, path, f);
-	if (!f || pclose(f) != 0) {
-		fprintf(stderr, "kdbus-bench: --plot: gnuplot could not draw %s\n", path);
-		return -EIO;
-	}
-	return 0;
+	if (script >= 0)
+		close(script);
+	if (e == 0)
+		return 0;
+	fprintf(stderr, "kdbus-bench: --plot: gnuplot could not draw %s\n", path);
+	return -EIO;
 }

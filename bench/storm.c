@@ -124,8 +124,10 @@ static int hold(struct link *l, unsigned int n)
 {
 	void **states = calloc(n, sizeof(*states));
 	unsigned int i, held = 0;
-	int r = states ? 0 : link_error(l, -ENOMEM, "out of memory");
+	int r = 0;
 
+	if (!states)
+		return link_error(l, -ENOMEM, "out of memory");
 	for (i = 0; i < n && r == 0; i++) {
 		r = join(l, i);
 		if (r == 0)
