@@ -41,12 +41,18 @@ static int take_file(int fd, struct file **ret_file)
 
 static int check_memfd(const struct file *file, const struct kdbus_memfd *memfd)
 {
-	if (!shmem_mapping(file->f_mapping))
+	struct inode *inode = file_inode(file);
+
+	/*
+	 * The mapping of the inode, not of the file: a file of overlayfs may point to the
+	 * mapping of the shmem file below it, and its inode is none of shmem's.
+	 */
+	if (!shmem_mapping(inode->i_mapping))
 		return -EMEDIUMTYPE;
-	if ((READ_ONCE(SHMEM_I(file_inode(file))->seals) & SEALS) != SEALS)
+	if ((READ_ONCE(SHMEM_I(inode)->seals) & SEALS) != SEALS)
 		return -ETXTBSY;
 	/* that the sum does not wrap was checked with the message */
-	if (memfd->start + memfd->size > i_size_read(file_inode(file)))
+	if (memfd->start + memfd->size > i_size_read(inode))
 		return -EFAULT;
 	return 0;
 }

@@ -101,6 +101,9 @@ static int wait(struct kbus_conn *conn, struct core_reply *slot, u64 deadline,
 	for (;;) {
 		cancelled = is_cancelled(cancel, &queues->pt);
 		queues->pt._qproc = NULL;
+		/* without a place in every queue, nobody would wake us */
+		if (queues->error)
+			return give_up(conn, slot, queues->error, ret_info);
 		r = look(conn, slot, cancelled, ret_info);
 		if (r != GO_ON)
 			return r;
