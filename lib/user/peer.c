@@ -513,19 +513,6 @@ bool peer_refuses_fds(struct user *u, u64 id)
 	return p && has_channel(p) && !(p->conn_flags & KDBUS_HELLO_ACCEPT_FD);
 }
 
-/*
- * An introduction that was asked for may have come: it counts from the look that takes it up. It is
- * no news any more if it was seen, and passed over, in the search for a verdict.
- */
-void user_pump_if_asked(struct user *u, u64 id)
-{
-	const struct lane_channel *ch = &u->daemon.channel;
-	struct peer *p = peer_find(u, id);
-
-	if (p && p->state == PEER_ASKED && (ch->read != ch->seen || lane_news(ch)))
-		user_pump(u, LANE_LOOK_POLL);
-}
-
 /* May this message go directly (rule 5 of user.h)? */
 bool peer_usable(struct user *u, struct peer *p)
 {

@@ -41,13 +41,14 @@ static bool find_verdict(struct user *u, void *arg)
 		return v->done || u->dead;
 	while (lane_scan(ch, limit, &pos, &env) == 0) {
 		if (env.type == CTL_REC_VERDICT && env.length == sizeof(said)) {
-			/* It does no harm when its turn comes once more. */
+			/* It does no harm when its turn comes once more: then it is an old one. */
 			if (lane_pluck(ch, pos, &env, &said) < 0)
 				lane_copy_body(ch, pos, &env, &said);
 			else
 				lane_consume(ch);
 			user_take_verdict(u, &said);
-			return true;
+			if (v->done)
+				return true;
 		}
 		peer_foresee_gone(u, pos, &env);
 		lane_scan_next(&pos, &env);

@@ -151,16 +151,17 @@ static int take_descriptors(struct outgoing *out)
 
 /* ---- where to ---- */
 
-/* A change of policy may have ended introductions: the daemon has said so in its lane. */
-static void see_policy(struct user *u)
+/*
+ * A change of policy or of a name's owner may have ended introductions: the daemon has said so in
+ * its lane before that command returned. One that was asked for may have come. Either is no news any
+ * more if it was seen, and passed over, in the search for a verdict.
+ */
+static void see_news(struct user *u)
 {
-	struct lane_page_gens gens;
+	const struct lane_channel *ch = &u->daemon.channel;
 
-	lane_page_gens(u->page, NULL, &gens);
-	if (gens.policy == u->policy_seen)
-		return;
-	u->policy_seen = gens.policy;
-	user_pump(u, LANE_LOOK_POLL);
+	if (ch->read != ch->seen || lane_news(ch))
+		user_pump(u, LANE_LOOK_POLL);
 }
 
 /* The peer to send to directly, if that may be: see rule 5 of user.h. */
@@ -184,8 +185,7 @@ static struct peer *find_direct(struct user *u, const struct outgoing *out, u64 
 	/* What comes back must be sent again with its descriptors: those the daemon keeps. */
 	if (out->n_fds + out->n_memfds)
 		return NULL;
-	see_policy(u);
-	user_pump_if_asked(u, id);
+	see_news(u);
 	p = peer_find(u, id);
 	if (!p || !peer_usable(u, p))
 		return NULL;

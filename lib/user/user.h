@@ -222,7 +222,6 @@ struct user {
 	u64 conn_flags;
 	u64 attach_recv;
 	bool may_go_direct;
-	u64 policy_seen; /* generation of policy up to which the daemon's lane was taken up */
 	u32 intro_seq; /* fd_seq of the last introduction taken up */
 
 	int pool_fd;
@@ -327,7 +326,6 @@ int peer_unstick(struct user *u, struct peer *p);
 void peer_ask(struct user *u, struct peer *p);
 bool peer_is_gone(struct user *u, u64 id);
 bool peer_refuses_fds(struct user *u, u64 id);
-void user_pump_if_asked(struct user *u, u64 id);
 int user_take_answer(struct user *u, struct answer *a, struct kdbus_msg_info *ret);
 bool user_is_handle_fd(int fd);
 bool peer_usable(struct user *u, struct peer *p);

@@ -309,6 +309,32 @@ static void change_often(const struct fixture *f, struct companion *c, uint64_t 
 	assert_int_equal(ask(c, whom), EPERM);
 }
 
+/* Who may talk because of a name may not any more without it, by id either. */
+static void talk_goes_with_the_name(void **state)
+{
+	const struct access world[] = { { .name = NAME }, { NULL, WORLD, TALK, 0 } };
+	struct libkdbus *service, *holder;
+	struct companion c;
+	int i, n;
+
+	FIXTURE_NEEDS_ROOT();
+	service = fixture_connect(*state);
+	holder = hold(*state, ARRAY(world));
+	companion_start(&c, NOBODY, send_as_told, *state);
+	for (n = 0; n < 3; n++) {
+		assert_int_equal(ask(&c, fixture_id(service)), EPERM);
+		assert_int_equal(libkdbus_acquire(service, NAME, 0, NULL), 0);
+		for (i = 0; i < 20; i++)
+			assert_int_equal(ask(&c, fixture_id(service)), 0);
+		assert_int_equal(libkdbus_release(service, NAME), 0);
+	}
+	companion_tell(&c, 0);
+	assert_int_equal(companion_end(&c), 0);
+	assert_int_equal(fixture_drain(service), 60);
+	libkdbus_close(holder);
+	libkdbus_close(service);
+}
+
 static void talk_changes_at_once(void **state)
 {
 	struct libkdbus *service;
@@ -516,6 +542,7 @@ int main(void)
 		FIXTURE_TEST(talk),
 		FIXTURE_TEST(talk_same_user),
 		FIXTURE_TEST(talk_changes_at_once),
+		FIXTURE_TEST(talk_goes_with_the_name),
 		FIXTURE_TEST(broadcasts_of_the_owner),
 		FIXTURE_TEST(broadcasts_of_others),
 		FIXTURE_TEST(narrowed),
