@@ -23,7 +23,7 @@ static int failed(struct link *l, int r, const char *what)
 static int connect_bus(struct link *l, sd_bus **ret)
 {
 	const char *name;
-	sd_bus *bus;
+	sd_bus *bus = NULL;
 	int r = sd_bus_new(&bus);
 
 	if (r < 0)
@@ -50,7 +50,7 @@ static int connect_bus(struct link *l, sd_bus **ret)
 static int append(struct link *l, struct payload *p, sd_bus_message *m, const struct job *job,
 		  enum job_kind kind, size_t size)
 {
-	int fd, r;
+	int fd = -1, r;
 
 	if (kind == JOB_STRING) {
 		r = sd_bus_message_append_basic(m, 's', payload_next_string(p, size));
@@ -72,18 +72,18 @@ static int check(struct link *l, struct payload *p, sd_bus_message *m, enum job_
 {
 	const void *data = NULL;
 	size_t size = 0;
-	int fd, r;
+	int fd = -1, r;
 
 	if (kind == JOB_COPY)
 		r = sd_bus_message_read_array(m, 'y', &data, &size);
 	else
 		r = sd_bus_message_read_basic(m, types[kind],
 					      types[kind] == 'h' ? (void *)&fd : (void *)&data);
-	if (r < 0)
-		return failed(l, r, "reading a message");
+	if (r < 0 || (fd < 0 && !data && expected))
+		return failed(l, r < 0 ? r : -EBADMSG, "reading a message");
 	if (types[kind] == 'h')
 		return link_check_memfd(l, &l->shared->job, fd);
-	return link_check(l, p, data, kind == JOB_STRING ? strlen(data) : size, expected);
+	return link_check(l, p, data, kind == JOB_STRING && data ? strlen(data) : size, expected);
 }
 
 static enum job_kind reply_kind(const struct job *job)
@@ -117,7 +117,7 @@ static int on_call(sd_bus_message *m, void *arg, sd_bus_error *error)
 
 static int serve_sdbus(struct link *l)
 {
-	sd_bus *bus;
+	sd_bus *bus = NULL;
 	int r = connect_bus(l, &bus);
 
 	if (r < 0)
@@ -185,7 +185,7 @@ static int own_sdbus(struct link *l, const char *name)
 static int compose(struct link *l, const struct job *job, sd_bus_message **ret)
 {
 	struct client *c = l->state;
-	sd_bus_message *m;
+	sd_bus_message *m = NULL;
 	int r = sd_bus_message_new_method_call(c->bus, &m, l->service, PEER_PATH, PEER_INTERFACE,
 					       PEER_METHOD);
 
@@ -203,7 +203,7 @@ static int compose(struct link *l, const struct job *job, sd_bus_message **ret)
 static int call_sync(struct link *l, const struct job *job)
 {
 	sd_bus_error error = SD_BUS_ERROR_NULL;
-	sd_bus_message *m, *reply = NULL;
+	sd_bus_message *m = NULL, *reply = NULL;
 	struct client *c = l->state;
 	int r = compose(l, job, &m);
 
@@ -237,7 +237,7 @@ static int on_reply(sd_bus_message *m, void *arg, sd_bus_error *error)
 static int send_async(struct link *l, const struct job *job)
 {
 	struct client *c = l->state;
-	sd_bus_message *m;
+	sd_bus_message *m = NULL;
 	int r = compose(l, job, &m);
 
 	if (r < 0)
