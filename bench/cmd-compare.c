@@ -122,6 +122,31 @@ static double *samples(const struct json_value *cell, size_t *ret_n)
 	return numbers;
 }
 
+/*
+ * Samples of all subjects with one number were taken next to each other: divided by those of a
+ * subject that nobody has changed, they tell less of what the machine was busy with.
+ */
+static double *relative_samples(const struct json_value *file, const struct json_value *cell,
+				const char *against, size_t *ret_n)
+{
+	const struct json_value *other =
+		against ? find_cell(file, json_text(cell, "row"), against) : NULL;
+	double *numbers = samples(cell, ret_n), *base;
+	size_t i, n = 0;
+
+	if (!against || !numbers)
+		return numbers;
+	base = other && other != cell ? samples(other, &n) : NULL;
+	if (!base || n != *ret_n) {
+		free(numbers);
+		numbers = NULL;
+	}
+	for (i = 0; numbers && i < n; i++)
+		numbers[i] /= base[i];
+	free(base);
+	return numbers;
+}
+
 /* ---- comparing ---- */
 
 static int slower_than(const double *a, size_t n, const double *b, size_t m, double threshold,
@@ -158,22 +183,19 @@ static double unit_of(const struct json_value *cell)
 	return unit && !strcmp(unit, "ns") ? 1000 : 1;
 }
 
-static int judge_cell(struct comparison *c, const struct json_value *cell_a,
-		      const struct json_value *cell_b, double threshold)
+/* @a and @b are the samples of cells of the same place; they are freed. */
+static int judge_cell(struct comparison *c, const struct json_value *cell_a, double *a, size_t n,
+		      double *b, size_t m, double threshold, bool relative)
 {
 	struct pair *pair = &c->pairs[c->n];
-	size_t n = 0, m = 0;
-	double *a = samples(cell_a, &n), *b = samples(cell_b, &m);
-	int r = a && b ? 0 : -ENOMEM;
+	int r = slower_than(a, n, b, m, threshold, &pair->p_slower);
 
-	if (r == 0)
-		r = slower_than(a, n, b, m, threshold, &pair->p_slower);
 	if (r == 0)
 		r = slower_than(b, m, a, n, threshold, &pair->p_faster);
 	if (r == 0) {
 		pair->row = json_text(cell_a, "row");
 		pair->subject = json_text(cell_a, "subject");
-		pair->unit = unit_of(cell_a);
+		pair->unit = relative ? 1 : unit_of(cell_a);
 		pair->median_a = stats_median(a, n);
 		pair->median_b = stats_median(b, m);
 		if (smallest_p(n, m) < c->best_p)
@@ -215,10 +237,32 @@ static unsigned int believe(struct comparison *c)
 	return n_slower;
 }
 
-static int compare_cells(struct comparison *c, const struct json_value *a,
-			 const struct json_value *b, double threshold)
+static int compare_cell(struct comparison *c, const struct json_value *a,
+			const struct json_value *b, const struct json_value *cell,
+			const struct options *o)
 {
-	const struct json_value *cell, *other;
+	const char *row = json_text(cell, "row"), *subject = json_text(cell, "subject");
+	const struct json_value *other;
+	double *x, *y = NULL;
+	size_t n = 0, m = 0;
+
+	x = row && subject ? relative_samples(a, cell, o->against, &n) : NULL;
+	if (!x)
+		return 0;
+	other = find_cell(b, row, subject);
+	if (other)
+		y = relative_samples(b, other, o->against, &m);
+	if (y)
+		return judge_cell(c, cell, x, n, y, m, o->threshold, o->against);
+	free(x);
+	c->gone++;
+	return 0;
+}
+
+static int compare_cells(struct comparison *c, const struct json_value *a,
+			 const struct json_value *b, const struct options *o)
+{
+	const struct json_value *cell;
 	unsigned int n = 0;
 	int r = 0;
 
@@ -227,21 +271,8 @@ static int compare_cells(struct comparison *c, const struct json_value *a,
 	c->pairs = calloc(n + 1, sizeof(*c->pairs));
 	if (!c->pairs)
 		return -ENOMEM;
-	for (cell = json_member(a, "cells")->child; cell && r == 0; cell = cell->next) {
-		size_t any;
-		double *probe = samples(cell, &any);
-
-		free(probe);
-		if (!probe || !json_text(cell, "row") || !json_text(cell, "subject"))
-			continue;
-		other = find_cell(b, json_text(cell, "row"), json_text(cell, "subject"));
-		probe = other ? samples(other, &any) : NULL;
-		free(probe);
-		if (probe)
-			r = judge_cell(c, cell, other, threshold);
-		else
-			c->gone++;
-	}
+	for (cell = json_member(a, "cells")->child; cell && r == 0; cell = cell->next)
+		r = compare_cell(c, a, b, cell, o);
 	return r;
 }
 
@@ -289,10 +320,11 @@ static int compare(const struct json_value *a, const struct json_value *b, const
 {
 	struct comparison c = { .best_p = 1 };
 	unsigned int n_slower = 0;
-	int r = compare_cells(&c, a, b, o->threshold);
+	int r = compare_cells(&c, a, b, o);
 
 	if (r == 0 && c.n == 0) {
-		fprintf(stderr, "kdbus-bench: compare: no row is in both files\n");
+		fprintf(stderr, "kdbus-bench: compare: no row is in both files%s%s\n",
+			o->against ? " and has a subject " : "", o->against ? o->against : "");
 		r = -EINVAL;
 	}
 	if (r == 0) {

@@ -33,7 +33,7 @@ static const struct command commands[] = {
 
 static const char help_text[] =
 	"Usage: kdbus-bench SUBCOMMAND [OPTION...]\n"
-	"       kdbus-bench compare [--threshold PERCENT] A.json B.json\n"
+	"       kdbus-bench compare [--against SUBJECT] [--threshold PERCENT] A.json B.json\n"
 	"Measure kdbus next to what would be used instead, in one run.\n"
 	"\n"
 	"  chart    calls with a payload and an empty reply, one at a time: transactions a\n"
@@ -89,6 +89,7 @@ static const char help_text[] =
 	"  --seconds N    how long for each subject; the repetitions (latency)\n"
 	"  --threads      two threads of one process instead of two processes (pipe)\n"
 	"  --output DIR   where to write; made if it is not there (tour)\n"
+	"  --against S    compare ratios to subject S, which nobody changed (compare)\n"
 	"  --threshold P  slower by less than P percent is no news (compare)\n"
 	"  --help         show this help\n"
 	"  --version      show the version\n"

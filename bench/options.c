@@ -31,6 +31,7 @@ enum {
 	OPT_OUTPUT,
 	OPT_THRESHOLD,
 	OPT_ONLY,
+	OPT_AGAINST,
 };
 
 static const struct option long_options[] = {
@@ -50,6 +51,7 @@ static const struct option long_options[] = {
 	{ "output", required_argument, NULL, OPT_OUTPUT },
 	{ "threshold", required_argument, NULL, OPT_THRESHOLD },
 	{ "only", required_argument, NULL, OPT_ONLY },
+	{ "against", required_argument, NULL, OPT_AGAINST },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -70,6 +72,7 @@ static const unsigned int needs[] = {
 	[OPT_SECONDS - 256] = OPTION_SECONDS,
 	[OPT_OUTPUT - 256] = OPTION_OUTPUT,
 	[OPT_THRESHOLD - 256] = OPTION_THRESHOLD,
+	[OPT_AGAINST - 256] = OPTION_THRESHOLD,
 	[OPT_ONLY - 256] = OPTION_COMMON,
 };
 
@@ -250,6 +253,9 @@ static int take(int c, char *value, struct options *o)
 		return 0;
 	case OPT_ONLY:
 		o->only = value;
+		return 0;
+	case OPT_AGAINST:
+		o->against = value;
 		return 0;
 	case OPT_ENGINE:
 		return engine(value);

@@ -37,6 +37,7 @@ enum {
  * @seconds: from --seconds, 0 if not given
  * @corrupt: number of the request to damage, 0 for none
  * @threshold: from --threshold, as a factor: 1.05 is 5 %
+ * @against: from --against, a subject, or NULL
  * @only: from --only, names of subjects with commas between them, or NULL for all
  * @arguments: what is left after the options
  */
@@ -54,6 +55,7 @@ struct options {
 	uint64_t corrupt;
 	double threshold;
 	const char *only;
+	const char *against;
 	const char *json;
 	const char *plot;
 	const char *output;

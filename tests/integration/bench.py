@@ -140,6 +140,12 @@ def comparisons():
     run = bench('compare', '--threshold', '100', one, planted)
     check('compare: a difference below the threshold is no regression',
           ['' if run.returncode == 0 else run.stdout])
+    drifted = rewrite('drifted.json', planted,
+                      lambda cell: cell.update(samples=[3 * s for s in cell['samples']]))
+    run = bench('compare', '--against', 'socket', one, drifted)
+    found = re.findall(r'^SLOWER +(\S+) +(\S+)', run.stdout, re.M)
+    check('compare --against: a machine three times as slow is no regression', [
+        '' if run.returncode == 1 and found == [('4k', 'COPY')] else run.stdout + run.stderr])
     few = rewrite('few.json', two, lambda cell: cell.update(samples=cell['samples'][:2]))
     run = bench('compare', few, planted)
     check('compare: says when there are too few samples',
@@ -221,6 +227,7 @@ def refusals():
         (['compare', BENCH, BENCH], 'was not written by'),
         (['compare', path('pipe.json'), path('chart.json')], 'compare like with like'),
         (['compare', path('pipe.json')], 'takes 2 arguments'),
+        (['compare', '--against', 'pigeon', path('pipe.json'), path('pipe.json')], 'pigeon'),
         (['tour'], '--output'),
         (['tour', '--output', path('no/such/folder')], 'cannot make'),
         (['scale', '--pin', '0'], 'has no option --pin'),
