@@ -79,7 +79,7 @@ void regime_print(const struct regime *r, const struct options *o, FILE *f)
 	if (r->load[0] > 0.5 * r->cpus_usable && !o->busy)
 		fputs("         The machine is busy with other work: do not trust these numbers.\n",
 		      f);
-	fputs("versions: kdbus " KDBUS_VERSION ", built by " BENCH_COMPILER "\n", f);
+	fputs("versions: kdbus " KDBUS_VERSION BENCH_CLIENTS "; built by " BENCH_COMPILER "\n", f);
 }
 
 void regime_json(const struct regime *r, struct json *j)

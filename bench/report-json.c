@@ -124,6 +124,7 @@ static void write_report(struct json *j, const struct report *r)
 	json_string(j, "schema", "kdbus-bench/1");
 	json_string(j, "subcommand", r->name);
 	json_string(j, "version", KDBUS_VERSION);
+	json_string(j, "libraries", "kdbus " KDBUS_VERSION BENCH_CLIENTS);
 	json_string(j, "compiler", BENCH_COMPILER);
 	regime_json(&r->regime, j);
 	write_options(j, r->options);
