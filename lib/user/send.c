@@ -153,8 +153,8 @@ static int take_descriptors(struct outgoing *out)
 
 /*
  * A change of policy or of a name's owner may have ended introductions: the daemon has said so in
- * its lane before that command returned. One that was asked for may have come. Either is no news any
- * more if it was seen, and passed over, in the search for a verdict.
+ * its lane before that command returned. One that was asked for may have come. Either is no news
+ * any more if it was seen, and passed over, in the search for a verdict.
  */
 static void see_news(struct user *u)
 {
