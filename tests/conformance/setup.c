@@ -80,12 +80,11 @@ static void bus_creator_info(void **state)
 
 static void hello_on_one_handle(struct libkdbus *h)
 {
-	struct {
-		struct kdbus_cmd_hello cmd;
-		uint64_t more;
-	} space = { .cmd = { .size = sizeof(space.cmd), .pool_size = FIXTURE_POOL } };
-	struct kdbus_cmd_hello *cmd = &space.cmd;
+	uint64_t space[sizeof(struct kdbus_cmd_hello) / sizeof(uint64_t) + 1] = { 0 };
+	struct kdbus_cmd_hello *cmd = (struct kdbus_cmd_hello *)space;
 
+	cmd->size = sizeof(*cmd);
+	cmd->pool_size = FIXTURE_POOL;
 	assert_int_equal(libkdbus_command(h, KDBUS_CMD_HELLO, (char *)cmd + 1), -EFAULT);
 	cmd->size = 1;
 	assert_int_equal(libkdbus_hello(h, cmd), -EINVAL);
