@@ -141,12 +141,14 @@ static int odd_file(unsigned int which)
 
 struct hello {
 	struct ctl_request request;
-	struct kdbus_cmd_hello cmd;
+	/* Bytes, for it ends in an array that may have any length. */
+	unsigned char cmd[sizeof(struct kdbus_cmd_hello)] __attribute__((aligned(8)));
 	struct ctl_hello ctl;
 };
 
 static void fill_hello(struct hello *h)
 {
+	const struct kdbus_cmd_hello cmd = { .size = sizeof(cmd), .pool_size = 1 << 20 };
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
@@ -157,10 +159,10 @@ static void fill_hello(struct hello *h)
 			     .nr = (uint32_t)KDBUS_CMD_HELLO,
 			     .arg_size = sizeof(h->cmd),
 			     .extra_size = sizeof(h->ctl) },
-		.cmd = { .size = sizeof(h->cmd), .pool_size = 1 << 20 },
 		.ctl = { .monotonic_ns = (uint64_t)ts.tv_sec * 1000000000ULL,
 			 .features = CTL_FEATURE_DIRECT },
 	};
+	memcpy(h->cmd, &cmd, sizeof(cmd));
 }
 
 /* Datagrams of random bytes behind heads that are right or nearly so */
