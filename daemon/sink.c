@@ -423,15 +423,15 @@ void client_retry(struct client *c)
 void client_flush(struct client *c)
 {
 	struct lane_put put;
-	int r, tries = 0;
+	int tries = 0;
 
 	list_del_init(&c->blocked_entry);
 	client_reap(c);
 	if (c->doomed)
 		return;
-	do {
-		r = publish_waiting(c, &put);
-	} while (r == -EAGAIN && (r = lane_space_arm(&c->channel, &put)) == 0 && ++tries < 2);
+	while (publish_waiting(c, &put) == -EAGAIN && lane_space_arm(&c->channel, &put) == 0)
+		if (++tries == 2)
+			break;
 	if (tries == 2)
 		client_expel(c, "it does not read its socket");
 	else if (c->channel.broken || c->channel.hungup)
