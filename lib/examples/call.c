@@ -46,6 +46,7 @@ static int run_client(void)
 	msg->cookie = 1;
 	msg->timeout_ns = (uint64_t)(now.tv_sec + 10) * 1000000000ULL;
 	must(libkdbus_call(h, msg, -1, &reply), "the call");
+	libkdbus_build_clear(&b);
 	printf("a reply to call %llu\n", (unsigned long long)reply->cookie_reply);
 	libkdbus_done(h, reply);
 	libkdbus_close(h);
@@ -57,7 +58,7 @@ int main(void)
 	struct kdbus_cmd_send cmd = { .size = sizeof(cmd) };
 	const struct kdbus_msg *call;
 	struct libkdbus_builder b;
-	struct kdbus_msg *msg = compose(&b, NULL, "yes");
+	struct kdbus_msg *msg;
 	struct libkdbus *h;
 	int r;
 
@@ -68,11 +69,13 @@ int main(void)
 	while ((r = libkdbus_receive(h, &call)) == -EAGAIN)
 		must(libkdbus_wait(h, UINT64_MAX, -1), "waiting for the call");
 	must(r, "RECV");
+	msg = compose(&b, NULL, "yes");
 	msg->dst_id = call->src_id;
 	msg->cookie_reply = call->cookie;
 	libkdbus_done(h, call);
 	cmd.msg_address = (uintptr_t)msg;
 	must(libkdbus_send(h, &cmd), "the reply");
+	libkdbus_build_clear(&b);
 	wait(NULL);
 	libkdbus_close(h);
 	return 0;
