@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* A service answers one call of another process. */
 #include <err.h>
-#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,15 +59,13 @@ int main(void)
 	struct libkdbus_builder b;
 	struct kdbus_msg *msg;
 	struct libkdbus *h;
-	int r;
 
 	must(libkdbus_connect(NULL, NULL, &h), "the service connects");
 	must(libkdbus_acquire(h, NAME, 0, NULL), "NAME_ACQUIRE");
 	if (fork() == 0)
 		return run_client();
-	while ((r = libkdbus_receive(h, &call)) == -EAGAIN)
-		must(libkdbus_wait(h, UINT64_MAX, -1), "waiting for the call");
-	must(r, "RECV");
+	must(libkdbus_wait(h, UINT64_MAX, -1), "waiting for the call");
+	must(libkdbus_receive(h, &call), "RECV");
 	msg = compose(&b, NULL, "yes");
 	msg->dst_id = call->src_id;
 	msg->cookie_reply = call->cookie;
