@@ -324,7 +324,7 @@ bool client_act(struct client *c)
 		any = true;
 	}
 	while ((post = list_first_entry_or_null(&c->posts, struct post, entry)) && !c->doomed) {
-		list_del(&post->entry);
+		list_del_init(&post->entry);
 		c->n_posts--;
 		act_in_turn(c, post);
 	}
