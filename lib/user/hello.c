@@ -150,6 +150,23 @@ static u32 spin_ns(void)
 	return us > 1000 ? 1000000 : (u32)us * 1000;
 }
 
+/*
+ * Bound to one CPU, this process may still have peers on others: it begins without spinning, and
+ * the probes find out (lane/wait.h).
+ */
+static void start_spin(struct user *u)
+{
+	unsigned int usable = lane_linux_cpus();
+	long online = sysconf(_SC_NPROCESSORS_ONLN);
+
+	if (usable >= 2 || online < 2) {
+		lane_spin_init(&u->spin, spin_ns(), usable);
+		return;
+	}
+	lane_spin_init(&u->spin, spin_ns(), (unsigned int)online);
+	u->spin.budget_ns = 0;
+}
+
 /* The daemon has let us in. What fails from here on ends the connection. */
 static int begin(struct user *u, struct kdbus_cmd_hello *cmd, struct answer *a)
 {
@@ -168,7 +185,7 @@ static int begin(struct user *u, struct kdbus_cmd_hello *cmd, struct answer *a)
 	}
 	u->connected = true;
 	u->handle = CORE_HANDLE_CONNECTED;
-	lane_spin_init(&u->spin, spin_ns(), lane_linux_cpus());
+	start_spin(u);
 	cmd->bus_flags = said->bus_flags;
 	cmd->id = said->id;
 	cmd->offset = offset;
