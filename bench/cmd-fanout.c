@@ -46,7 +46,7 @@ static int measure(struct report *report, unsigned int receivers, bool matching)
 	struct subject subjects[N];
 	struct column columns[N];
 	struct set set;
-	struct row row;
+	struct row row = { 0 };
 	unsigned int i;
 	int r;
 

@@ -327,7 +327,7 @@ static int send_parsed(struct user *u, struct core_msg *m, const struct kdbus_cm
 
 int user_send(struct user *u, struct kdbus_cmd_send *cmd, const struct core_args *args, void *arg)
 {
-	struct kdbus_msg_info info;
+	struct kdbus_msg_info info = { 0 };
 	struct kdbus_msg *copy;
 	struct core_msg m;
 	u64 size;
