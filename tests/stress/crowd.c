@@ -165,7 +165,7 @@ static void thousand(void **state)
 		start(bus, ready[1], &pids[i]);
 	for (i = 0; i < PROCESSES; i++)
 		assert_int_equal(read(ready[0], &c, 1), 1);
-	for (tries = 0; tries < 5000 && count_fds(pid) > fds + PROCESSES * EACH; tries++)
+	for (tries = 0; tries < 500000 && count_fds(pid) > fds + PROCESSES * EACH; tries++)
 		usleep(200);
 	kb = resident_kb(pid) - kb;
 	printf("# %d connections: %u descriptors, %u KiB each in the daemon\n", PROCESSES * EACH,
@@ -181,7 +181,7 @@ static void thousand(void **state)
 		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	}
 	libkdbus_close(h);
-	for (tries = 0; tries < 5000 && count_fds(pid) != fds; tries++)
+	for (tries = 0; tries < 500000 && count_fds(pid) != fds; tries++)
 		usleep(200);
 	assert_int_equal(count_fds(pid), fds);
 	close(ready[0]);

@@ -66,7 +66,7 @@ static void assert_nothing_left(struct world *w)
 {
 	unsigned int tries;
 
-	for (tries = 0; tries < 5000 && daemon_fds(w) != w->fds; tries++) {
+	for (tries = 0; tries < 500000 && daemon_fds(w) != w->fds; tries++) {
 		assert_served(w);
 		usleep(200);
 	}
