@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "lane/hooks.h"
 
 /* Records taken from one client in one round: nobody is kept waiting by a flood. */
 #define RECORDS_A_ROUND	 64
@@ -191,7 +192,8 @@ static bool drain(struct client *c, bool *ret_any)
 static void leave(struct client *c)
 {
 	death_forget(c);
-	client_take_all(c);
+	if (!LANE_BROKEN(LANE_END_FIRST))
+		client_take_all(c);
 	client_expel(c, NULL);
 }
 

@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 
 #include "client.h"
+#include "lane/hooks.h"
 
 #define EVENTS_MAX 128
 
@@ -65,6 +66,8 @@ static void finish_round(struct daemon *d)
 
 	while ((c = list_first_entry_or_null(&d->blocked, struct client, blocked_entry)))
 		client_flush(c);
+	if (LANE_BROKEN(LANE_CURSOR_FIRST))
+		consume_all(d);
 	if (!list_empty(&d->dirty))
 		lane_page_commit(&d->page, ++d->round);
 	list_for_each_entry_safe(c, next, &d->waiting, waiting_entry)

@@ -11,13 +11,15 @@ uint64_t lane_clock_stamp(struct lane_clock *clock, const struct lane_ops *ops)
 {
 	uint64_t now = ops->now(ops);
 
+	if (LANE_BROKEN(LANE_OLD_STAMP))
+		now -= now % 4000000;
 	clock->last = now > clock->last ? now : clock->last + 1;
 	return clock->last;
 }
 
 void lane_clock_saw(struct lane_clock *clock, uint64_t stamp)
 {
-	if (stamp > clock->last)
+	if (stamp > clock->last && !LANE_BROKEN(LANE_OLD_STAMP))
 		clock->last = stamp;
 }
 

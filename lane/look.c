@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hooks.h"
 #include "internal.h"
 #include "look.h"
 
@@ -259,6 +260,19 @@ static bool must_ask(const struct lane_look *look)
 	return armed > (look->daemon && !look->daemon->polled ? 1u : 0u);
 }
 
+/* What no look does: see LANE_DRAIN_ON_WAKE. */
+static void drain_ready(struct lane_look *look)
+{
+	int i, n = look->ops->ready(look->ops, look->epoll, look->ready, look->room + 1);
+	struct lane_source *src;
+
+	for (i = 0; i < n; i++) {
+		src = look->ready[i];
+		if (src)
+			lane_drain(src->ch);
+	}
+}
+
 /*
  * Armed lanes: one that has something has rung its socket. If some are polled and none but the
  * daemon's is armed, the question is asked only now and then, for hang-ups and the like; if all are
@@ -274,6 +288,8 @@ static void ask_epoll(struct lane_look *look)
 	if (!must_ask(look) && look->n_active && ++look->unasked % ASK_EVERY)
 		return;
 	look->loud = false;
+	if (LANE_BROKEN(LANE_DRAIN_ON_WAKE))
+		drain_ready(look);
 	do {
 		n = look->ops->ready(look->ops, look->epoll, look->ready, look->room + 1);
 		found = n > 0 ? mark_readable(look, (unsigned int)n) : 0;
@@ -312,7 +328,7 @@ static void refresh(struct lane_look *look, struct lane_source *src)
 
 static bool deliverable(const struct lane_look *look, const struct lane_source *src)
 {
-	return src->have && src->stamp < look->t;
+	return src->have && (src->stamp < look->t || LANE_BROKEN(LANE_ONE_PASS));
 }
 
 static bool sooner(const struct lane_source *a, const struct lane_source *b)

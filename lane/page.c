@@ -117,6 +117,8 @@ bool lane_page_same(const struct lane_page *page, const char *name,
 	struct lane_page_gens now;
 
 	lane_page_gens(page, name, &now);
+	if (LANE_BROKEN(LANE_NAMES_FOR_EVER))
+		return true;
 	return now.policy == gens->policy && now.monitors == gens->monitors &&
 	       now.name == gens->name;
 }

@@ -2,6 +2,7 @@
 /* The reader's half of a lane: rules 3, 4, 7, 12 and 17. It trusts nothing it finds. */
 #include <string.h>
 
+#include "hooks.h"
 #include "internal.h"
 #include "page.h"
 
@@ -26,7 +27,9 @@ int lane_snapshot(struct lane_channel *ch, uint32_t *ret_limit)
 		return -EPROTO;
 	if (!ch->peer)
 		return -ENOLINK;
-	ch->committed = ch->page ? lane_page_committed(ch->page) : UINT64_MAX; /* B7 */
+	ch->committed = UINT64_MAX;
+	if (ch->page && !LANE_BROKEN(LANE_NO_COMMIT))
+		ch->committed = lane_page_committed(ch->page); /* B7 */
 	published = word_load(&ch->peer->published); /* B1 */
 	if (published != ch->seen)
 		follow_skip(ch);

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "lane/hooks.h"
 #include "user.h"
 
 /*
@@ -133,7 +134,7 @@ static int start_closing(struct user *u)
 	int r;
 
 	each_direct(u, lane_closing_start);
-	r = user_pump(u, LANE_LOOK_POLL);
+	r = LANE_BROKEN(LANE_NO_LAST_LOOK) ? -EAGAIN : user_pump(u, LANE_LOOK_POLL);
 	if (!u->queue.n && r == -EAGAIN)
 		return 0;
 	each_direct(u, lane_closing_cancel);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lane/hooks.h"
 #include "user.h"
 
 /* Room behind a peer's metadata in the scratch memory, for the TIMESTAMP of each message */
@@ -518,7 +519,8 @@ bool peer_usable(struct user *u, struct peer *p)
 {
 	return p->state == PEER_DIRECT && !p->channel.broken && !p->channel.hungup &&
 	       !p->channel.asked_end && !lane_page_monitored(u->page) &&
-	       lane_passed(&u->daemon.channel) && !lane_page_waiting(u->page, p->id);
+	       (lane_passed(&u->daemon.channel) || LANE_BROKEN(LANE_DIRECT_AT_ONCE)) &&
+	       !lane_page_waiting(u->page, p->id);
 }
 
 /* Tell a caller that its call will not be answered, or that the reply could not be taken. */

@@ -187,6 +187,11 @@ static void attack(void)
 	}
 }
 
+bool lane_hook_broken(enum lane_breach breach)
+{
+	return false;
+}
+
 void lane_hook_yield(int point)
 {
 	if (f.busy)

@@ -145,6 +145,11 @@ void sim_delay(unsigned int steps)
 	leave(t);
 }
 
+bool lane_hook_broken(enum lane_breach breach)
+{
+	return false;
+}
+
 void lane_hook_yield(int point)
 {
 	sim_yield();
