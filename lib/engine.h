@@ -50,5 +50,6 @@ struct libkdbus {
 };
 
 extern const struct engine engine_user;
+extern const struct engine engine_kernel;
 
 #endif

@@ -42,7 +42,7 @@ static const volatile int *this_process(void)
 	return word;
 }
 
-static const struct engine *const engines[] = { &engine_user };
+static const struct engine *const engines[] = { &engine_user, &engine_kernel };
 
 static int open_with(const char *wanted, const char *path, struct libkdbus **ret)
 {
