@@ -89,6 +89,7 @@ static bool run(const char *name)
 	pid_t pid;
 
 	snprintf(path, sizeof(path), TESTS "/%s", name);
+	printf("@@ run %s\n", name);
 	pid = fork();
 	if (!pid) {
 		setsid();
@@ -100,6 +101,14 @@ static bool run(const char *name)
 		;
 	printf("@@ %s %s\n", status ? "failed:" : "passed:", name);
 	return !status;
+}
+
+/* For programs that use the library: they test this engine. */
+static void set_environment(void)
+{
+	setenv("KDBUS_ENGINE", "kernel", 1);
+	setenv("KDBUS_DOMAIN", MOUNT_POINT, 1);
+	setenv("CMOCKA_MESSAGE_OUTPUT", "TAP", 1);
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b)
@@ -187,6 +196,7 @@ int main(void)
 	shmem = shmem_kib();
 	load();
 	mount_at("kdbusfs", MOUNT_POINT);
+	set_environment();
 	if (!failures) {
 		run_all();
 		unload();
