@@ -496,7 +496,9 @@ static int deliver_record(struct client *c, struct record *r, const struct core_
 	if (e == 0 && relay) {
 		f->sender = relay->from->conn.id;
 		f->stamp = relay->stamp;
-		f->by_name = r->tail.name_id && !(relay->wire.m.msg->flags & KDBUS_MSG_SIGNAL);
+		/* What a monitor has not seen was not lost. */
+		f->by_name = r->tail.name_id && c->conn.kind != CORE_KIND_MONITOR &&
+			     !(relay->wire.m.msg->flags & KDBUS_MSG_SIGNAL);
 		if (f->by_name && r->n_files)
 			e = copy_files(f, r->files, r->n_files);
 	}

@@ -113,6 +113,24 @@ static void monitor_update(void **state)
 	libkdbus_close(a);
 }
 
+/* What a monitor has not received is nobody's loss: it is not sent on to who has the name. */
+static void monitor_leaves_unread(void **state)
+{
+	struct libkdbus *a = fixture_connect(*state), *b = fixture_connect(*state), *m;
+	const struct letter last = { .name = "com.example.read", .cookie = 2 };
+
+	assert_int_equal(libkdbus_acquire(b, last.name, 0, NULL), 0);
+	m = watch(state);
+	assert_int_equal(fixture_send_default(a, 0, last.name, 1), 0);
+	fixture_expect(b, 1);
+	libkdbus_close(m);
+	assert_int_equal(fixture_send(a, &last), 0);
+	fixture_expect(b, 2);
+	fixture_assert_empty(b);
+	libkdbus_close(b);
+	libkdbus_close(a);
+}
+
 static int hello_as_nobody(void *arg)
 {
 	struct libkdbus *h = fixture_open(((struct fixture *)arg)->path);
@@ -134,6 +152,7 @@ int main(void)
 		FIXTURE_TEST(monitor_comes_unnoticed), FIXTURE_TEST(monitor_is_restricted),
 		FIXTURE_TEST(monitor_sees_messages),   FIXTURE_TEST(monitor_comes_later),
 		FIXTURE_TEST(monitor_update),	       FIXTURE_TEST(monitor_needs_the_owner),
+		FIXTURE_TEST(monitor_leaves_unread),
 	};
 
 	return FIXTURE_RUN(tests);
