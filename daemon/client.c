@@ -150,6 +150,8 @@ static unsigned int take_records(struct client *c, unsigned int max)
 
 	if (!c->connected || client_frozen(c) || c->doomed)
 		return 0;
+	if (c->hungup && LANE_BROKEN(LANE_END_FIRST))
+		return 0;
 	r = lane_snapshot(ch, &limit);
 	while (r == 0 && n < max && !c->doomed) {
 		r = lane_peek(ch, limit, &env);
@@ -192,8 +194,7 @@ static bool drain(struct client *c, bool *ret_any)
 static void leave(struct client *c)
 {
 	death_forget(c);
-	if (!LANE_BROKEN(LANE_END_FIRST))
-		client_take_all(c);
+	client_take_all(c);
 	client_expel(c, NULL);
 }
 
