@@ -17,9 +17,9 @@ $(BUILD)/build.ninja:
 
 .PHONY: help
 help: ## list the targets
-	@echo 'make             build into $(BUILD)/, nothing else'
+	@echo 'make                    build into $(BUILD)/, nothing else'
 	@sed -n 's/^\([a-z-]*\):.*## /\1 /p' Makefile | \
-		while read -r name what; do printf 'make %-11s %s\n' "$$name" "$$what"; done
+		while read -r name what; do printf 'make %-18s %s\n' "$$name" "$$what"; done
 
 .PHONY: setup
 setup: ## install the packages that a build needs, if any are missing
@@ -37,6 +37,13 @@ demo: ## install, build, show two programs talk, measure kdbus next to its peers
 check: ## install what the tests need, run all tests
 	@tools/setup/install build demo check
 	@tests/run
+
+.PHONY: check-debug-kernel
+check-debug-kernel: ## run the tests of the module on a kernel that looks for bugs (an hour)
+	@tools/setup/install build check debug-kernel
+	@[ -e $(BUILD)/build.ninja ] || $(MAKE) --no-print-directory $(BUILD)/build.ninja
+	@ninja -C $(BUILD) vm-programs
+	@tests/vm/check-debug-kernel $(BUILD)
 
 .PHONY: module
 module: ## build kdbus.ko into build/; KDIR names the kernel headers, default the running kernel's

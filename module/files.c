@@ -72,6 +72,11 @@ static int take_memfd(const struct kdbus_memfd *memfd, struct file **ret_file)
 	return r;
 }
 
+static const int *fds_of(const struct kdbus_item *item)
+{
+	return core_item_payload(item);
+}
+
 /* In the order of the items, which decides what error is seen. */
 static int take_all(const struct core_msg *msg, struct kbus_files *files)
 {
@@ -82,8 +87,7 @@ static int take_all(const struct core_msg *msg, struct kbus_files *files)
 	core_item_for_each(item, msg->list.items, msg->list.size) {
 		if (item->type == KDBUS_ITEM_FDS)
 			for (i = 0; !r && i < files->n_fds; i++)
-				r = take_file(((const int *)core_item_payload(item))[i],
-					    &files->file[i].file);
+				r = take_file(fds_of(item)[i], &files->file[i].file);
 		else if (item->type == KDBUS_ITEM_PAYLOAD_MEMFD)
 			r = take_memfd(core_item_payload(item), &files->file[memfd++].file);
 		if (r)

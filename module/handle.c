@@ -79,8 +79,10 @@ static int release_handle(struct inode *inode, struct file *file)
 	return 0;
 }
 
+/* What a state stands for is read after it. */
 static enum core_handle state_of(const struct handle *handle)
 {
+	/* pairs with the release in set_up() */
 	return smp_load_acquire(&handle->state);
 }
 
@@ -148,7 +150,7 @@ static int set_up(struct file *file, enum core_cmd cmd, void __user *user)
 	r = kbus_arg_read(&arg, cmd, user);
 	if (!r && !arg.args.negotiate) {
 		r = become(file, handle, &arg, &state);
-		if (!r)
+		if (!r) /* pairs with the acquire in state_of() */
 			smp_store_release(&handle->state, state);
 		if (!r && cmd == CORE_CMD_HELLO)
 			r = kbus_arg_write(&arg);

@@ -20,7 +20,9 @@ static inline void compat_inode_times(struct inode *inode)
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 7, 0)
 	simple_inode_init_ts(inode);
 #else
-	inode->i_atime = inode->i_mtime = inode->i_ctime = current_time(inode);
+	inode->i_ctime = current_time(inode);
+	inode->i_mtime = inode->i_ctime;
+	inode->i_atime = inode->i_ctime;
 #endif
 }
 

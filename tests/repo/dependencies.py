@@ -22,7 +22,7 @@ def list_problems():
     for line in read('tools/setup/packages').splitlines():
         if not line or line.startswith('#'):
             continue
-        if not re.fullmatch(r'[a-z0-9][a-z0-9.+*-]+ \| (build|check|demo) \| \S.*', line):
+        if not re.fullmatch(r'[a-z0-9][a-z0-9.+*-]+ \| (build|check|demo|debug-kernel) \| \S.*', line):
             yield f'not "package | purpose | reason": {line}'
         package = line.split(' ')[0]
         if package in seen:

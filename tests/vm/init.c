@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Process 1 of the test machine: loads the module, mounts kdbusfs, runs every program in
- * /tests, unloads the module again, prints the kernel's log, and ends the machine through
- * QEMU's isa-debug-exit device. The last line it prints is "@@ exit N".
+ * /tests, looks for leaks, unloads the module again, prints the kernel's log, and ends the
+ * machine through QEMU's isa-debug-exit device. The last line it prints is "@@ exit N".
  */
 #include <dirent.h>
 #include <errno.h>
@@ -22,11 +22,13 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "leaks.h"
+
 #define EXIT_PORT    0xf4
 #define KLOG_READ    3
 #define MOUNT_POINT  "/sys/fs/kdbus"
 #define TESTS	     "/tests"
-#define TEST_SECONDS 300
+#define TEST_SECONDS 600
 
 static int failures;
 
@@ -59,27 +61,6 @@ static void load(void)
 	if (fd < 0 || syscall(SYS_finit_module, fd, "", 0))
 		fail("load the module");
 	close(fd);
-}
-
-/* Shared memory in use: what pools are made of. */
-static long shmem_kib(void)
-{
-	/* counters are kept per CPU; this folds them */
-	int fd = open("/proc/sys/vm/stat_refresh", O_WRONLY | O_CLOEXEC);
-	char line[128];
-	long kib = -1;
-	FILE *file;
-
-	if (fd < 0 || write(fd, "1", 1) != 1)
-		fail("/proc/sys/vm/stat_refresh");
-	close(fd);
-	file = fopen("/proc/meminfo", "re");
-	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "Shmem: %ld kB", &kib) == 1)
-			break;
-	if (file)
-		fclose(file);
-	return kib;
 }
 
 static bool run(const char *name)
@@ -134,28 +115,41 @@ static void run_all(void)
 		fail("find tests");
 }
 
-static void unload(void)
+static void unmount(void)
 {
 	if (umount(MOUNT_POINT))
 		fail("unmount");
+}
+
+static void unload(void)
+{
 	if (syscall(SYS_delete_module, "kdbus", O_NONBLOCK))
 		fail("unload the module");
 	if (access(MOUNT_POINT, F_OK) == 0)
 		fail("mount point is still there");
 }
 
-/* The kernel closes files of a process that is gone a little later. */
-static void check_shmem(long before)
+/* A counter that cannot see an object in use sees no leak either. */
+static void check_counter(long before)
 {
-	long after = shmem_kib();
+	int fd = open(MOUNT_POINT "/control", O_RDWR | O_CLOEXEC);
 
-	for (int i = 0; after != before && i < 100; i++) {
+	if (fd < 0 || leaks_live() <= before)
+		fail("objects of the module are not counted");
+	close(fd);
+}
+
+/* The kernel closes files of a process that is gone a little later. */
+static void check_back(const char *what, long before, long (*count)(void))
+{
+	long now = count();
+
+	for (int i = 0; now != before && i < 100; i++) {
 		usleep(50000);
-		after = shmem_kib();
+		now = count();
 	}
-	if (after != before) {
-		printf("@@ failed: %ld KiB of shared memory before, %ld KiB after\n", before,
-		       after);
+	if (now != before) {
+		printf("@@ failed: %s: %ld before, %ld after\n", what, before, now);
 		failures++;
 	}
 }
@@ -184,24 +178,37 @@ static void leave(void)
 		pause();
 }
 
+static void test(void)
+{
+	long shmem = leaks_shmem_kib(), live;
+
+	load();
+	live = leaks_live();
+	mount_at("kdbusfs", MOUNT_POINT);
+	set_environment();
+	if (failures)
+		return;
+	check_counter(live);
+	run_all();
+	unmount();
+	check_back("objects of the module", live, leaks_live);
+	if (leaks_live() != live)
+		leaks_print();
+	unload();
+	check_back("KiB of shared memory", shmem, leaks_shmem_kib);
+	failures += leaks_unreferenced();
+}
+
 int main(void)
 {
-	long shmem;
-
 	mount_at("devtmpfs", "/dev");
 	use_console();
 	mount_at("proc", "/proc");
 	mount_at("sysfs", "/sys");
+	mount_at("debugfs", "/sys/kernel/debug");
 	mount_at("tmpfs", "/tmp");
-	shmem = shmem_kib();
-	load();
-	mount_at("kdbusfs", MOUNT_POINT);
-	set_environment();
-	if (!failures) {
-		run_all();
-		unload();
-		check_shmem(shmem);
-	}
+	leaks_start();
+	test();
 	print_log();
 	leave();
 	return 0;
