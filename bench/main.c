@@ -71,7 +71,7 @@ static const char help_text[] =
 	"  tour     the quick forms of chart, rpc, latency, socket and pipe: tables, pictures\n"
 	"           and a page that shows them, in the folder that --output names.\n"
 	"  compare  which rows of B are slower than in A by more than noise and more than\n"
-	"           the threshold (5 %). Status 1 if any is.\n"
+	"           the threshold (5 %). Status 1 if any is, 2 if no difference could show.\n"
 	"\n"
 	"  --repeat N     repetitions of each measurement (7; 3 with --quick)\n"
 	"  --quick        take less than 20 seconds\n"

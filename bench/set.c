@@ -147,23 +147,28 @@ static int measure_cell(struct set *s, const struct column *col, const struct ro
 	return r == 0 && col->each ? col->each(link, report) : r;
 }
 
+static int measure_row(struct set *s, const struct column *columns, unsigned int n_columns,
+		       const struct row *row, struct report *report)
+{
+	unsigned int col;
+	int r = 0;
+
+	for (col = 0; col < n_columns && r == 0; col++)
+		r = measure_cell(s, &columns[col], row, report);
+	return r;
+}
+
 int set_measure(struct set *s, const struct column *columns, unsigned int n_columns,
 		const struct row *rows, unsigned int n_rows, struct report *report)
 {
-	unsigned int repeat = report->options->repeat, row, rep, col;
+	unsigned int repeat = report->options->repeat, row, rep;
 	int r = 0;
 
-	for (row = 0; row < n_rows; row++)
-		for (rep = 0; rep < repeat; rep++) {
+	for (rep = 0; rep < repeat && r == 0; rep++)
+		for (row = 0; row < n_rows && r == 0; row++) {
 			set_progress(report->name, rows[row].name, rep + 1, repeat);
-			for (col = 0; col < n_columns; col++) {
-				r = measure_cell(s, &columns[col], &rows[row], report);
-				if (r < 0) {
-					set_progress(NULL, NULL, 0, 0);
-					return r;
-				}
-			}
+			r = measure_row(s, columns, n_columns, &rows[row], report);
 		}
 	set_progress(NULL, NULL, 0, 0);
-	return 0;
+	return r;
 }

@@ -77,7 +77,10 @@ struct row {
 };
 
 /**
- * set_measure() - all columns in turn, repetition by repetition, row by row
+ * set_measure() - all rows, all columns of each in turn, again in each repetition
+ *
+ * So the samples of a cell come from the whole run: they show what the machine changes by in that
+ * time, and no moment of other work hits a row alone.
  *
  * Return: 0 or a negative errno after a message.
  */

@@ -3,11 +3,11 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define EXACT_MAX 60
+/* From so many degrees of freedom on, Student's t is the normal distribution. */
+#define NORMAL_DF 1e6
 
 static int compare_double(const void *a, const void *b)
 {
@@ -57,17 +57,6 @@ double stats_deviation(const double *v, size_t n)
 	return mean != 0 ? 100 * sqrt(variance(v, n) / (double)n) / mean : 0;
 }
 
-/* 97.5 % quantile of Student's t; past the table the normal one is close enough. */
-static double student(size_t df)
-{
-	static const double t[] = { 0,	   12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365,
-				    2.306, 2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-				    2.120, 2.110,  2.101, 2.093, 2.086, 2.080, 2.074, 2.069,
-				    2.064, 2.060,  2.056, 2.052, 2.048, 2.045, 2.042 };
-
-	return df < sizeof(t) / sizeof(t[0]) ? t[df] : 1.96 + 2.4 / (double)df;
-}
-
 struct stats_ratio stats_paired(const double *a, const double *b, size_t n)
 {
 	double sum = 0, squares = 0, mean, half = 0;
@@ -79,108 +68,113 @@ struct stats_ratio stats_paired(const double *a, const double *b, size_t n)
 	for (i = 0; i < n; i++)
 		squares += pow(log(b[i] / a[i]) - mean, 2);
 	if (n > 1)
-		half = student(n - 1) * sqrt(squares / (double)(n - 1) / (double)n);
+		half = stats_student_quantile(0.025, (double)n - 1) * sqrt(squares / (double)(n - 1) / (double)n);
 	return (struct stats_ratio){ exp(mean), exp(mean - half), exp(mean + half) };
 }
 
-/* ---- Mann-Whitney ---- */
+/* ---- Student's t ---- */
 
-struct ranked {
-	double value;
-	bool of_b;
-	unsigned int rank2; /* twice the rank, so that the middle rank of ties is an integer */
-};
-
-static int compare_ranked(const void *a, const void *b)
+/* A denominator of the continued fraction must not vanish. */
+static double away_from_zero(double x)
 {
-	return compare_double(&((const struct ranked *)a)->value,
-			      &((const struct ranked *)b)->value);
+	return fabs(x) < 1e-300 ? 1e-300 : x;
 }
 
-static void give_ranks(struct ranked *r, size_t total)
+/*
+ * The continued fraction of the incomplete beta function, from the front (Lentz). It converges
+ * fast where x is left of the distribution's mean.
+ */
+static double beta_fraction(double a, double b, double x)
 {
-	size_t i, j, k;
+	double c = 1, d = 1 / away_from_zero(1 - (a + b) * x / (a + 1)), result = d, step = 0, k;
+	int m;
 
-	for (i = 0; i < total; i = j) {
-		for (j = i; j < total && r[j].value == r[i].value; j++)
-			;
-		for (k = i; k < j; k++)
-			r[k].rank2 = (unsigned int)(i + 1 + j);
+	for (m = 1; m < 500 && fabs(step - 1) > 1e-14; m++) {
+		k = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+		d = 1 / away_from_zero(1 + k * d);
+		c = away_from_zero(1 + k / c);
+		result *= c * d;
+		k = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+		d = 1 / away_from_zero(1 + k * d);
+		c = away_from_zero(1 + k / c);
+		step = c * d;
+		result *= step;
 	}
+	return result;
 }
 
-static struct ranked *rank_all(const double *a, size_t n, const double *b, size_t m)
+/* The regularized incomplete beta function; @y is 1 - x, more precise than that could be. */
+static double incomplete_beta(double a, double b, double x, double y)
 {
-	struct ranked *r = calloc(n + m, sizeof(*r));
+	double front;
+
+	if (x <= 0 || y <= 0)
+		return x <= 0 ? 0 : 1;
+	front = exp(a * log(x) + b * log(y) + lgamma(a + b) - lgamma(a) - lgamma(b));
+	if (x < (a + 1) / (a + b + 2))
+		return front * beta_fraction(a, b, x) / a;
+	return 1 - front * beta_fraction(b, a, y) / b;
+}
+
+double stats_student(double t, double df)
+{
+	double half;
+
+	if (df > NORMAL_DF)
+		return 0.5 * erfc(t / sqrt(2));
+	half = 0.5 * incomplete_beta(df / 2, 0.5, df / (df + t * t), t * t / (df + t * t));
+	return t > 0 ? half : 1 - half;
+}
+
+double stats_student_quantile(double p, double df)
+{
+	double low = 0, high = 1, middle;
+	int i;
+
+	while (stats_student(high, df) > p && high < 1e300)
+		high *= 2;
+	for (i = 0; i < 60 && high - low > 1e-9 * high; i++) {
+		middle = (low + high) / 2;
+		if (stats_student(middle, df) > p)
+			low = middle;
+		else
+			high = middle;
+	}
+	return high;
+}
+
+/* ---- trimmed mean ---- */
+
+/* Of sorted values; the g at each end count as the last ones that stay. */
+static double winsorized_squares(const double *v, size_t n, size_t g)
+{
+	double sum = 0, squares = 0, x;
 	size_t i;
+	int pass;
 
-	if (!r)
-		return NULL;
-	for (i = 0; i < n; i++)
-		r[i].value = a[i];
-	for (i = 0; i < m; i++)
-		r[n + i] = (struct ranked){ .value = b[i], .of_b = true };
-	qsort(r, n + m, sizeof(*r), compare_ranked);
-	give_ranks(r, n + m);
-	return r;
+	for (pass = 0; pass < 2; pass++)
+		for (i = 0; i < n; i++) {
+			x = v[i < g ? g : i >= n - g ? n - g - 1 : i];
+			if (pass == 0)
+				sum += x / (double)n;
+			else
+				squares += (x - sum) * (x - sum);
+		}
+	return squares;
 }
 
-/* Count the choices of m ranks out of all by their sum; ways[k][s] flattened. */
-static int exact(const struct ranked *r, size_t total, size_t m, unsigned int seen, double *ret_p)
+int stats_trimmed(const double *v, size_t n, struct stats_estimate *ret)
 {
-	size_t width = total * (total + 1) + 1, i, k, s;
-	double *ways = calloc((m + 1) * width, sizeof(*ways));
-	double all = 0, extreme = 0;
+	size_t g = n >= 6 ? n / 5 : 0, h = n - 2 * g;
+	double *sorted = malloc(n * sizeof(*sorted));
 
-	if (!ways)
+	if (!sorted)
 		return -ENOMEM;
-	ways[0] = 1;
-	for (i = 0; i < total; i++)
-		for (k = m < i + 1 ? m : i + 1; k > 0; k--)
-			for (s = r[i].rank2; s < width; s++)
-				ways[k * width + s] += ways[(k - 1) * width + s - r[i].rank2];
-	for (s = 0; s < width; s++) {
-		all += ways[m * width + s];
-		if (s >= seen)
-			extreme += ways[m * width + s];
-	}
-	free(ways);
-	*ret_p = extreme / all;
+	memcpy(sorted, v, n * sizeof(*sorted));
+	qsort(sorted, n, sizeof(*sorted), compare_double);
+	*ret = (struct stats_estimate){ .mean = stats_mean(sorted + g, h), .df = (double)h - 1 };
+	if (h > 1)
+		ret->error2 = winsorized_squares(sorted, n, g) / (double)(h * (h - 1));
+	free(sorted);
 	return 0;
-}
-
-static double approximate(const struct ranked *r, size_t n, size_t m, double seen)
-{
-	double total = (double)(n + m), mean = (double)m * (total + 1) / 2, ties = 0, var;
-	size_t i, j;
-
-	for (i = 0; i < n + m; i = j) {
-		for (j = i; j < n + m && r[j].rank2 == r[i].rank2; j++)
-			;
-		ties += pow((double)(j - i), 3) - (double)(j - i);
-	}
-	var = (double)n * (double)m / 12 * (total + 1 - ties / (total * (total - 1)));
-	if (var <= 0)
-		return 1;
-	return 0.5 * erfc((seen - 0.5 - mean) / sqrt(2 * var));
-}
-
-int stats_slower(const double *a, size_t n, const double *b, size_t m, double *ret_p)
-{
-	struct ranked *r = rank_all(a, n, b, m);
-	unsigned int seen = 0;
-	size_t i;
-	int ret = 0;
-
-	if (!r)
-		return -ENOMEM;
-	for (i = 0; i < n + m; i++)
-		if (r[i].of_b)
-			seen += r[i].rank2;
-	if (n + m <= EXACT_MAX)
-		ret = exact(r, n + m, m, seen, ret_p);
-	else
-		*ret_p = approximate(r, n, m, seen / 2.0);
-	free(r);
-	return ret;
 }

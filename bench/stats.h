@@ -5,9 +5,8 @@
 /**
  * DOC: statistics of repeated measurements
  *
- * Samples are durations: smaller is better. Nothing here assumes that they are
- * normally distributed, but the interval of a ratio, which assumes it of the
- * logarithms of paired ratios.
+ * Samples are durations: smaller is better. They are not normally distributed,
+ * but skewed to the long side; what uses Student's t here uses it on logarithms.
  */
 
 #include <stddef.h>
@@ -46,15 +45,30 @@ struct stats_ratio {
 struct stats_ratio stats_paired(const double *a, const double *b, size_t n);
 
 /**
- * stats_slower() - Mann-Whitney: is @b larger than @a by more than chance?
- * @a: @n samples
- * @b: @m samples
- * @ret_p: probability of a rank sum of @b as large as seen, or larger, if both came from one
- *	distribution. Exact (ties included) for up to 60 samples together, beyond that by the
- *	normal approximation.
+ * struct stats_estimate - a value and how sure it is
+ * @error2: square of the standard error
+ * @df: degrees of freedom of @error2; 0: it is unknown
+ */
+struct stats_estimate {
+	double mean;
+	double error2;
+	double df;
+};
+
+/**
+ * stats_trimmed() - mean of @n values without the extreme ones, and how sure it is
+ * @v: values
+ * @n: how many; from six on a fifth of them, rounded down, is left out at each end
+ * @ret: the mean, with the error that Yuen gives it: from the winsorized variance
  *
  * Return: 0 or -ENOMEM.
  */
-int stats_slower(const double *a, size_t n, const double *b, size_t m, double *ret_p);
+int stats_trimmed(const double *v, size_t n, struct stats_estimate *ret);
+
+/** stats_student() - probability of a value of @t or more from Student's t with @df > 0 */
+double stats_student(double t, double df);
+
+/** stats_student_quantile() - the value that stats_student() gives @p < 0.5 for */
+double stats_student_quantile(double p, double df);
 
 #endif

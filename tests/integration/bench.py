@@ -121,35 +121,129 @@ def slower(row, subject, factor):
     return change
 
 
-def comparisons():
+def recorded(name):
     here = os.path.dirname(os.path.abspath(__file__))
-    one, two = (os.path.join(here, 'bench-data', f'{name}.json') for name in ('one', 'two'))
-    for first, second in ((one, one), (one, two), (two, one)):
-        run = bench('compare', first, second)
-        check('compare: two runs of the same are no regression',
-              ['' if run.returncode == 0 and 'SLOWER' not in run.stdout else run.stdout])
-    planted = rewrite('planted.json', two, slower('4k', 'COPY', 1.7))
-    run = bench('compare', one, planted)
-    found = re.findall(r'^SLOWER +(\S+) +(\S+)', run.stdout, re.M)
-    check('compare: a planted regression is found, and nothing else', [
-        '' if run.returncode == 1 and found == [('4k', 'COPY')] else run.stdout + run.stderr])
+    return os.path.join(here, 'bench-data', name + '.json')
+
+
+def compared(*args):
+    """The status of compare, and which rows it calls slower."""
+    run = bench('compare', *args)
+    return run.returncode, re.findall(r'^SLOWER +(\(all rows\)|\S+) +(\S+)', run.stdout, re.M), run
+
+
+def quiet_on_the_same():
+    """Two runs of the same, on an idle and on a very busy machine, in both directions."""
+    problems = []
+    for name in ('chart', 'quick', 'busy'):
+        one, two = recorded(name + '-1'), recorded(name + '-2')
+        for first, second in ((one, one), (one, two), (two, one)):
+            status, found, run = compared(first, second)
+            if status or found or run.stderr:
+                problems.append(f'{first}, {second}: {run.stdout}{run.stderr}')
+    check('compare: two runs of the same are no regression', problems)
+
+
+def finds_planted():
+    """Each cell of the recorded runs in turn; a slow one may hide only in its own noise."""
+    problems = []
+    for name, factor, share in (('chart', 1.1, 0.5), ('chart', 1.3, 0.85), ('chart', 1.7, 0.9),
+                                ('quick', 1.7, 0.7)):
+        with open(recorded(name + '-1'), encoding='utf-8') as file:
+            cells = [(c['row'], c['subject']) for c in json.load(file)['cells']]
+        missed = []
+        for row, subject in cells[::3]:
+            planted = rewrite('planted.json', recorded(name + '-2'), slower(row, subject, factor))
+            status, found, run = compared(recorded(name + '-1'), planted)
+            if status != (1 if found else 0) or set(found) - {(row, subject),
+                                                              ('(all rows)', subject)}:
+                problems.append(f'{name}, {row}, {subject}: {run.stdout}{run.stderr}')
+            if (row, subject) not in found:
+                missed.append((row, subject))
+        if len(missed) > (1 - share) * len(cells[::3]):
+            problems.append(f'{name}: x {factor} is missed in {missed}')
+    check('compare: a planted regression is found, and nothing else', problems)
+
+
+def finds_slow_subject():
+    """All rows of a subject a little slower."""
+    def change(cell):
+        if cell['subject'] == 'COPY':
+            cell['samples'] = [sample * 1.15 for sample in cell['samples']]
+    planted = rewrite('planted.json', recorded('chart-2'), change)
+    status, found, run = compared(recorded('chart-1'), planted)
+    check('compare: a subject is found that is a little slower everywhere', [
+        '' if status == 1 and ('(all rows)', 'COPY') in found and
+        {subject for _, subject in found} == {'COPY'} else run.stdout + run.stderr])
+
+
+def comparisons():
+    quiet_on_the_same()
+    finds_planted()
+    finds_slow_subject()
+    one = recorded('quick-1')
+    planted = rewrite('planted.json', recorded('quick-2'), slower('4k', 'COPY', 1.7))
     run = bench('compare', planted, one)
     check('compare: what got faster is no regression', [
         '' if run.returncode == 0 and re.search('^faster +4k +COPY', run.stdout, re.M)
         else run.stdout])
-    run = bench('compare', '--threshold', '100', one, planted)
+    status, _, run = compared('--threshold', '100', one, planted)
     check('compare: a difference below the threshold is no regression',
-          ['' if run.returncode == 0 else run.stdout])
+          ['' if status == 0 else run.stdout])
+    planted = rewrite('planted.json', recorded('chart-2'), slower('4k', 'COPY', 1.7))
     drifted = rewrite('drifted.json', planted,
                       lambda cell: cell.update(samples=[3 * s for s in cell['samples']]))
-    run = bench('compare', '--against', 'socket', one, drifted)
-    found = re.findall(r'^SLOWER +(\S+) +(\S+)', run.stdout, re.M)
+    status, found, run = compared('--against', 'socket', recorded('chart-1'), drifted)
     check('compare --against: a machine three times as slow is no regression', [
-        '' if run.returncode == 1 and found == [('4k', 'COPY')] else run.stdout + run.stderr])
-    few = rewrite('few.json', two, lambda cell: cell.update(samples=cell['samples'][:2]))
-    run = bench('compare', few, planted)
-    check('compare: says when there are too few samples',
-          ['' if 'larger --repeat' in run.stdout else run.stdout])
+        '' if status == 1 and found == [('4k', 'COPY')] else run.stdout + run.stderr])
+    single = [rewrite(f'single-{i}.json', recorded(f'busy-{i}'),
+                      lambda cell: cell.update(samples=cell['samples'][:1])) for i in (1, 2)]
+    run = bench('compare', *single)
+    check('compare: samples that can prove nothing are no success', [
+        '' if run.returncode == 2 and 'larger --repeat' in run.stderr else run.stdout + run.stderr])
+    empty = rewrite('empty.json', one, lambda cell: cell.update(samples=[0, -1, None]))
+    run = bench('compare', empty, one)
+    check('compare: cells without usable samples are no success', [
+        '' if run.returncode == 2 and 'no row' in run.stderr else run.stdout + run.stderr])
+
+
+def differing():
+    """Whatever the two files do not have in common is said."""
+    changes = (
+        (lambda d: d['machine'].update(cpu='abacus'), "machine, cpu: 'AMD EPYC' in A, 'abacus'"),
+        (lambda d: d['machine'].update(kernel='2.4'), "machine, kernel"),
+        (lambda d: d['machine'].update(cpus_usable=64), 'machine, cpus_usable: 2 in A, 64 in B'),
+        (lambda d: d['options'].update(pin=[0, 1]), 'options, pin: 1 in A, 0 1 in B'),
+        (lambda d: d['options'].update(busy=3), 'options, busy: 0 in A, 3 in B'),
+        (lambda d: d['options'].pop('quick'), 'options, quick: yes in A, nothing in B'),
+        (lambda d: d['options'].update(new=1), 'options, new: nothing in A, 1 in B'),
+        (lambda d: d.update(version='9'), "version: "),
+        (lambda d: d.update(libraries='none'), "libraries: "),
+        (lambda d: d.update(compiler='tcc'), "compiler: 'gcc"),
+        (lambda d: d['peers'][1].update(version='9'), 'version of dbus-daemon: '),
+        (lambda d: d['peers'][2].update(measured=False), 'dbus-broker measured: yes in A, no'),
+        (lambda d: d['machine'].update(load=[64, 1, 1]), 'other work ran'),
+    )
+    problems = []
+    for change, words in changes:
+        with open(recorded('quick-1'), encoding='utf-8') as file:
+            data = json.load(file)
+        data['machine']['load'] = [0, 0, 0]
+        with open(path('first.json'), 'w', encoding='utf-8') as file:
+            json.dump(data, file)
+        change(data)
+        with open(path('second.json'), 'w', encoding='utf-8') as file:
+            json.dump(data, file)
+        run = bench('compare', path('first.json'), path('second.json'))
+        if run.returncode or run.stdout.count('note:') != 1 or words not in run.stdout:
+            problems.append(f'{words}: {run.stdout}{run.stderr}')
+    data['schema'] = 'kdbus-bench/2'
+    with open(path('second.json'), 'w', encoding='utf-8') as file:
+        json.dump(data, file)
+    run = bench('compare', path('first.json'), path('second.json'))
+    if run.returncode != 2 or 'kdbus-bench/2' not in run.stderr:
+        problems.append(f'schema: {run.stdout}{run.stderr}')
+    check('compare: says what else is different', problems)
 
 
 def pictures():
@@ -287,6 +381,7 @@ def main():
                                '' if 'kdbus-bench' in bench('--version').stdout else 'version'])
     measurements()
     comparisons()
+    differing()
     pictures()
     descriptors()
     corruption()

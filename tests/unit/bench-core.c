@@ -87,44 +87,40 @@ static void paired_ratio_ignores_common_drift(void **state)
 	assert_true(q.low < 3 && q.high > 3 && q.low > 2.8 && q.high < 3.2);
 }
 
-/* By counting: of C(7,3) = 35 choices one has the largest sum, two at least that - 1. */
-static void mann_whitney_exact(void **state)
+/* Closed forms for one and two degrees of freedom, tables for more. */
+static void student_tails(void **state)
 {
-	const double low[] = { 1, 2, 3, 4 }, high[] = { 5, 6, 7 }, mixed[] = { 3.5, 6, 7 };
-	double p;
+	static const struct {
+		double t, df, p;
+	} known[] = { { 2.775945, 4, 0.025 },   { 2.178813, 12, 0.025 }, { 4.317791, 12, 0.0005 },
+		      { 1.959964, 1e9, 0.025 }, { 12.92398, 3, 0.0005 }, { 1.960439, 5000, 0.025 } };
+	double t;
+	size_t i;
 
-	assert_int_equal(stats_slower(low, 4, high, 3, &p), 0);
-	assert_true(fabs(p - 1.0 / 35) < 1e-12);
-	assert_int_equal(stats_slower(low, 4, mixed, 3, &p), 0);
-	assert_true(fabs(p - 2.0 / 35) < 1e-12);
-	assert_int_equal(stats_slower(high, 3, low, 4, &p), 0);
-	assert_true(fabs(p - 1) < 1e-12);
-}
-
-static void mann_whitney_ties(void **state)
-{
-	const double same[] = { 5, 5, 5, 5, 5 };
-	double p;
-
-	assert_int_equal(stats_slower(same, 5, same, 5, &p), 0);
-	assert_true(fabs(p - 1) < 1e-12);
-}
-
-static void mann_whitney_many(void **state)
-{
-	double a[50], b[50], p;
-	int i;
-
-	for (i = 0; i < 50; i++) {
-		a[i] = i;
-		b[i] = i + 0.5;
+	for (t = 0.001; t < 1e6; t *= 1.7) {
+		assert_true(fabs(stats_student(t, 1) / (atan(1 / t) / M_PI) - 1) < 1e-9);
+		assert_true(fabs(stats_student(t, 2) - 1 / (2 + t * t + t * sqrt(2 + t * t))) < 1e-12);
+		assert_true(fabs(stats_student(-t, 3) + stats_student(t, 3) - 1) < 1e-12);
 	}
-	assert_int_equal(stats_slower(a, 50, b, 50, &p), 0);
-	assert_true(p > 0.2 && p < 0.6);
-	for (i = 0; i < 50; i++)
-		b[i] = i + 25;
-	assert_int_equal(stats_slower(a, 50, b, 50, &p), 0);
-	assert_true(p < 1e-6);
+	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		assert_true(fabs(stats_student(known[i].t, known[i].df) / known[i].p - 1) < 1e-3);
+		assert_true(fabs(stats_student_quantile(known[i].p, known[i].df) - known[i].t) <
+			    1e-3);
+	}
+}
+
+static void trimmed_mean_bears_an_outlier(void **state)
+{
+	const double v[] = { 5, 1, 2, 3, 4, 6, 1000 }, few[] = { 1, 2, 6 };
+	struct stats_estimate e;
+
+	assert_int_equal(stats_trimmed(v, 7, &e), 0);
+	/* Winsorized: 2 2 3 4 5 6 6, sum of squares 18, divided by 5 * 4. */
+	assert_true(e.mean == 4 && e.df == 4 && fabs(e.error2 - 18.0 / 20) < 1e-12);
+	assert_int_equal(stats_trimmed(few, 3, &e), 0);
+	assert_true(e.mean == 3 && e.df == 2 && fabs(e.error2 - 14.0 / 6) < 1e-12);
+	assert_int_equal(stats_trimmed(few, 1, &e), 0);
+	assert_true(e.mean == 1 && e.df == 0);
 }
 
 /* ---- JSON ---- */
@@ -220,9 +216,8 @@ int main(void)
 		cmocka_unit_test(percentiles_of_a_known_series),
 		cmocka_unit_test(mean_median_deviation),
 		cmocka_unit_test(paired_ratio_ignores_common_drift),
-		cmocka_unit_test(mann_whitney_exact),
-		cmocka_unit_test(mann_whitney_ties),
-		cmocka_unit_test(mann_whitney_many),
+		cmocka_unit_test(student_tails),
+		cmocka_unit_test(trimmed_mean_bears_an_outlier),
 		cmocka_unit_test(json_reads_what_it_wrote),
 		cmocka_unit_test(json_refuses_what_is_none),
 		cmocka_unit_test(each_wrong_byte_is_found),
