@@ -14,9 +14,11 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "kernel.h"
 
 struct options {
 	const char *domain;
+	bool kernel;
 	bool system;
 	bool print_address;
 	int address_fd;
@@ -27,7 +29,10 @@ static const char help_text[] =
 	"Usage: kdbusd [OPTION]...\n"
 	"The user engine of kdbus: a domain of buses, and one bus in it.\n"
 	"\n"
-	"  --domain DIR            serve DIR ($XDG_RUNTIME_DIR/kdbus, as root /run/kdbus)\n"
+	"  --engine user|kernel    who carries messages: this daemon and shared memory, or the\n"
+	"                          module kdbus ($KDBUS_ENGINE, else user)\n"
+	"  --domain DIR            serve DIR ($XDG_RUNTIME_DIR/kdbus, as root /run/kdbus); or use\n"
+	"                          the kdbusfs there (" KERNEL_DOMAIN ")\n"
 	"  --system                make the bus 0-system, open to all users, instead of UID-user\n"
 	"  --print-address[=FD]    print the address of the bus to FD (1) once it serves\n"
 	"  --nofork                stay in the foreground (the default)\n"
@@ -53,11 +58,20 @@ static int parse_fd(const char *text, int *ret)
 	return 0;
 }
 
+static int parse_engine(const char *name, struct options *o)
+{
+	o->kernel = !strcmp(name, "kernel");
+	if (o->kernel || !strcmp(name, "user"))
+		return 1;
+	return -usage("no engine '%s', there are user and kernel", name);
+}
+
 /* Positive: go on. Otherwise the exit status, negated. */
 static int parse_options(int argc, char **argv, struct options *o)
 {
 	static const struct option options[] = {
 		{ "domain", required_argument, NULL, 'd' },
+		{ "engine", required_argument, NULL, 'e' },
 		{ "system", no_argument, NULL, 's' },
 		{ "print-address", optional_argument, NULL, 'p' },
 		{ "nofork", no_argument, NULL, 'n' },
@@ -65,6 +79,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 		{ "version", no_argument, NULL, 'v' },
 		{ NULL, 0, NULL, 0 },
 	};
+	const char *engine = getenv("KDBUS_ENGINE");
 	int c;
 
 	opterr = 0;
@@ -72,6 +87,9 @@ static int parse_options(int argc, char **argv, struct options *o)
 		switch (c) {
 		case 'd':
 			o->domain = optarg;
+			break;
+		case 'e':
+			engine = optarg;
 			break;
 		case 's':
 			o->system = true;
@@ -94,13 +112,17 @@ static int parse_options(int argc, char **argv, struct options *o)
 			return -usage("unknown or incomplete option '%s'", argv[optind - 1]);
 		}
 	}
-	return optind < argc ? -usage("unexpected argument '%s'", argv[optind]) : 1;
+	if (optind < argc)
+		return -usage("unexpected argument '%s'", argv[optind]);
+	return parse_engine(engine && *engine ? engine : "user", o);
 }
 
-static int default_domain(char **ret)
+static int default_domain(const struct options *o, char **ret)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 
+	if (o->kernel)
+		return asprintf(ret, KERNEL_DOMAIN) < 0 ? -ENOMEM : 0;
 	if (geteuid() == 0)
 		return asprintf(ret, "/run/kdbus") < 0 ? -ENOMEM : 0;
 	if (!runtime || !*runtime)
@@ -138,15 +160,20 @@ static void signal_ready(struct source *source, u32 events)
 		s->daemon->stop = true;
 }
 
+static void block_signals(sigset_t *ret)
+{
+	sigemptyset(ret);
+	sigaddset(ret, SIGTERM);
+	sigaddset(ret, SIGINT);
+	sigprocmask(SIG_BLOCK, ret, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
 static int catch_signals(struct signals *s, struct daemon *d)
 {
 	sigset_t set;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN);
+	block_signals(&set);
 	s->source.ready = signal_ready;
 	s->daemon = d;
 	s->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -232,22 +259,29 @@ static void print_address(const struct options *o, const char *domain, const cha
 			 strerror(errno));
 }
 
+static u64 bus_flags(const struct options *o)
+{
+	return o->system ? KDBUS_MAKE_ACCESS_WORLD : 0;
+}
+
+static const char *bus_name(const struct options *o, char *buf, size_t size)
+{
+	snprintf(buf, size, "%u-%s", (unsigned int)geteuid(), o->system ? "system" : "user");
+	return buf;
+}
+
 static int serve(struct daemon *d, const struct options *o, const char *domain)
 {
-	u64 flags = o->system ? KDBUS_MAKE_ACCESS_WORLD : 0;
 	struct signals signals = { .fd = -1 };
-	char bus[64];
+	char buf[64];
+	const char *bus = bus_name(o, buf, sizeof(buf));
 	int r;
 
-	if (o->system)
-		snprintf(bus, sizeof(bus), "%u-system", (unsigned int)geteuid());
-	else
-		snprintf(bus, sizeof(bus), "%u-user", (unsigned int)geteuid());
 	r = daemon_init(d);
 	if (r == 0)
 		r = catch_signals(&signals, d);
 	if (r == 0)
-		r = domain_start(d, domain, bus, flags);
+		r = domain_start(d, domain, bus, bus_flags(o));
 	if (r < 0) {
 		log_line(r == -EADDRINUSE ? "another daemon serves %s: %s" : "cannot serve %s: %s",
 			 domain, strerror(-r));
@@ -261,23 +295,54 @@ static int serve(struct daemon *d, const struct options *o, const char *domain)
 	return r < 0;
 }
 
+/* The module serves; the daemon keeps the bus alive. */
+static int serve_kernel(const struct options *o, const char *domain)
+{
+	struct kernel_bus k;
+	char buf[64];
+	const char *bus = bus_name(o, buf, sizeof(buf));
+	sigset_t set;
+	int r;
+
+	block_signals(&set);
+	r = kernel_bus_start(&k, domain, bus, bus_flags(o));
+	if (r == 0) {
+		print_address(o, domain, bus);
+		service_notify("READY=1");
+		while (sigwaitinfo(&set, NULL) < 0 && errno == EINTR)
+			;
+		service_notify("STOPPING=1");
+	}
+	kernel_bus_stop(&k);
+	return r < 0;
+}
+
+static int serve_user(const struct options *o, const char *domain)
+{
+	static struct daemon d;
+	int r = serve(&d, o, domain);
+
+	daemon_deinit(&d);
+	return r;
+}
+
 int main(int argc, char **argv)
 {
 	struct options o = { .address_fd = 1 };
-	static struct daemon d;
 	char *domain = NULL;
 	int r = parse_options(argc, argv, &o);
 
 	if (r <= 0)
 		return -r;
 	if (!o.domain) {
-		r = default_domain(&domain);
+		r = default_domain(&o, &domain);
 		if (r < 0)
 			return usage("no domain: neither %s nor --domain is set",
 				     "XDG_RUNTIME_DIR");
 	}
-	r = serve(&d, &o, o.domain ? o.domain : domain);
-	daemon_deinit(&d);
+	if (!o.domain)
+		o.domain = domain;
+	r = o.kernel ? serve_kernel(&o, o.domain) : serve_user(&o, o.domain);
 	free(domain);
 	return r;
 }

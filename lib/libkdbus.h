@@ -53,8 +53,9 @@ struct libkdbus;
  * @ret_path: the path, to be freed with free()
  *
  * KDBUS_DOMAIN if set; else what a ``kdbus:path=`` entry of
- * DBUS_SESSION_BUS_ADDRESS names; else ``/run/kdbus`` for root and
- * ``$XDG_RUNTIME_DIR/kdbus`` for everybody else. The path need not exist.
+ * DBUS_SESSION_BUS_ADDRESS names; else ``/sys/fs/kdbus`` if KDBUS_ENGINE is
+ * ``kernel``; else ``/run/kdbus`` for root and ``$XDG_RUNTIME_DIR/kdbus`` for
+ * everybody else. The path need not exist.
  *
  * Return: 0, -ENOMEM, or -ENXIO if none of them is set.
  */
@@ -369,9 +370,10 @@ int libkdbus_match_remove(struct libkdbus *h, struct kdbus_cmd_match *cmd);
  * @h: handle
  *
  * It is the same for the life of the handle and belongs to it: poll, epoll or
- * select it, nothing else. POLLIN while RECV would return a message, report
- * lost ones, or say that the connection is dead; and after HELLO, a command or
- * a SEND, until the next RECV has looked: RECV until -EAGAIN, then poll.
+ * select it, nothing else. POLLIN while RECV would return a message or report
+ * lost ones; POLLIN or POLLHUP, by engine, when the connection is dead. On the
+ * user engine also POLLIN after HELLO, a command or a SEND, until the next RECV
+ * has looked. So: RECV until -EAGAIN, then poll.
  * Threads: rule 4. Spec 7.10.
  *
  * Return: the descriptor, or -EBADFD while the handle is not connected.
@@ -503,10 +505,10 @@ int libkdbus_done(struct libkdbus *h, const void *in_pool);
  * @deadline_ns: CLOCK_MONOTONIC nanoseconds, UINT64_MAX for no deadline
  * @cancel_fd: a descriptor that ends the wait when it becomes readable, or -1
  *
- * Faster than poll(2) on libkdbus_fd(): it may spin for as long as that has been paying off, and
- * sleeps on a futex first. After it has returned 0, issue RECV before you poll the descriptor. A
- * loop that waits first and then receives is the cheapest there is: RECV that finds nothing has to
- * prepare for a poll.
+ * On the user engine faster than poll(2) on libkdbus_fd(): it may spin for as long as that has been
+ * paying off, and sleeps on a futex first. After it has returned 0, issue RECV before you poll the
+ * descriptor. A loop that waits first and then receives is the cheapest there is: RECV that finds
+ * nothing has to prepare for a poll.
  *
  * Return: 0, -ETIMEDOUT, -ECANCELED, -EINTR, -ECONNRESET, or -EBADFD while the handle is not
  *	connected.

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "libkdbus.h"
+#include "kernel/kernel.h"
 
 static int hex_value(char c)
 {
@@ -109,6 +109,7 @@ int libkdbus_domain_path(char **ret_path)
 	const char *domain = secure_getenv("KDBUS_DOMAIN");
 	const char *address = secure_getenv("DBUS_SESSION_BUS_ADDRESS");
 	const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
+	const char *engine = secure_getenv("KDBUS_ENGINE");
 	char *path;
 
 	if (domain && *domain)
@@ -118,6 +119,8 @@ int libkdbus_domain_path(char **ret_path)
 		*ret_path = path;
 		return 0;
 	}
+	if (engine && !strcmp(engine, engine_kernel.name))
+		return duplicate(KERNEL_DOMAIN, ret_path);
 	if (geteuid() == 0)
 		return duplicate("/run/kdbus", ret_path);
 	if (!runtime || !*runtime)
@@ -176,29 +179,4 @@ int libkdbus_bus_path(const char *name, char **ret_path)
 	r = bus_path_below(domain, name, ret_path);
 	free(domain);
 	return r;
-}
-
-const char *libkdbus_open_error(const char *path, int error, char *buf, size_t size)
-{
-	switch (error) {
-	case -ENOENT:
-		snprintf(buf, size,
-			 "no bus at %s: start kdbusd, or set KDBUS_DOMAIN to the directory "
-			 "of a running one",
-			 path);
-		break;
-	case -ECONNREFUSED:
-		snprintf(buf, size, "nobody serves %s any more: kdbusd has ended; start it again",
-			 path);
-		break;
-	case -EACCES:
-		snprintf(buf, size, "no permission to open %s", path);
-		break;
-	case -EOPNOTSUPP:
-		snprintf(buf, size, "%s is not a node of the engine that was asked for", path);
-		break;
-	default:
-		snprintf(buf, size, "cannot open %s: %s", path, strerror(-error));
-	}
-	return buf;
 }

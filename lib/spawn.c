@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -152,6 +153,9 @@ struct libkdbus_daemon *libkdbus_daemon_stop(struct libkdbus_daemon *daemon)
 		return NULL;
 	if (daemon->pid > 0 && kill(daemon->pid, SIGTERM) == 0)
 		reap(daemon->pid);
+	/* A daemon of the kernel engine that was killed has left what it mounted. */
+	if (daemon->domain)
+		umount2(daemon->domain, MNT_DETACH | UMOUNT_NOFOLLOW);
 	if (daemon->domain)
 		nftw(daemon->domain, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 	free(daemon->domain);

@@ -75,9 +75,9 @@ int kernel_hello(struct kernel *k, void *arg)
 {
 	int r;
 
-	/* The flags are read before the kernel looks at the address. */
+	/* Where its flags could not be read, the kernel refuses it. */
 	if (!arg || (uintptr_t)arg % 8)
-		return -EFAULT;
+		return kernel_ioctl(k, KDBUS_CMD_HELLO, arg);
 	pthread_mutex_lock(&k->lock);
 	r = atomic_load(&k->dead) ? -ECONNRESET : connect_locked(k, arg);
 	pthread_mutex_unlock(&k->lock);

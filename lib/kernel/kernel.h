@@ -11,8 +11,8 @@
  * 3. connected is set once, when the pool is mapped and the identity known; both stay until close.
  * 4. A mapping of a payload memfd belongs to the slice in which its item lies: it is unmapped when
  *    that slice is freed, before another message can take the place.
- * 5. The child of a fork() holds no descriptor of a handle: an open file description of which a
- *    child has a copy would outlive the close of its owner.
+ * 5. The child of a fork() lets go of all handles before fork() returns there: an open file
+ *    description of which a child has a copy would outlive the close of its owner.
  */
 
 #include <pthread.h>
@@ -25,6 +25,8 @@
 
 /* f_type of kdbusfs (ABI 1.1) */
 #define KERNEL_FS_MAGIC 0x44427573
+/* The customary mount point, which the module makes */
+#define KERNEL_DOMAIN "/sys/fs/kdbus"
 
 /**
  * struct kernel - a handle

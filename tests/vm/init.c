@@ -89,6 +89,8 @@ static void set_environment(void)
 {
 	setenv("KDBUS_ENGINE", "kernel", 1);
 	setenv("KDBUS_DOMAIN", MOUNT_POINT, 1);
+	setenv("KDBUSD", "/bin/kdbusd", 1);
+	setenv("PATH", "/bin", 1);
 	setenv("CMOCKA_MESSAGE_OUTPUT", "TAP", 1);
 }
 

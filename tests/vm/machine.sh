@@ -55,7 +55,8 @@ pack_libraries() {
 	done
 }
 
-# machine_pack INIT PROGRAM...: make the kernel and the initial file system.
+# machine_pack INIT PROGRAM...: make the kernel and the initial file system. The programs
+# are to be run; those in bin are for them to start.
 machine_pack() {
 	root=$work/root
 	image=$kernel
@@ -63,11 +64,14 @@ machine_pack() {
 		unpack '\x28\xb5\x2f\xfd' zstd -dcq; then
 		image=$work/vmlinux
 	fi
-	mkdir -p "$root/dev" "$root/proc" "$root/sys" "$root/tmp" "$root/mnt" "$root/tests"
+	mkdir -p "$root/bin" "$root/dev" "$root/proc" "$root/sys" "$root/tmp" "$root/mnt" "$root/tests"
 	cp "$1" "$root/init"
 	shift
 	cp "$@" "$root/tests/"
-	pack_libraries "$@"
+	for program in ${bin-}; do
+		cp "$program" "$root/bin/"
+	done
+	pack_libraries "$@" ${bin-}
 	strip -g -o "$root/kdbus.ko" "$module/kdbus.ko"
 	(cd "$root" && find . | LC_ALL=C sort | cpio -o -H newc -R 0:0 --quiet) >"$work/initrd"
 }
