@@ -28,9 +28,17 @@ def sources(program):
     short = program.split('-', 1)[-1]
     for name in (f'tests/unit/{program}.c', f'tests/unit/wire/{short}.c',
                  f'tests/conformance/{program}.c', f'tests/integration/{program}.c',
-                 f'tests/stress/{program}.c'):
-        if os.path.exists(os.path.join(SOURCE, name)):
+                 f'tests/stress/{program}.c',
+                 f'tests/vm/{short}.c' if program.startswith('vm-') else ''):
+        if name and os.path.exists(os.path.join(SOURCE, name)):
             yield name
+
+
+def on_kernel(test):
+    """Bare tests of the module, and those of tests/conformance, which run on both engines."""
+    program = test[0]
+    return program.startswith('vm-') or \
+        os.path.exists(os.path.join(SOURCE, 'tests', 'conformance', program + '.c'))
 
 
 def test_problems():
@@ -47,6 +55,8 @@ def status_problems():
             yield f'line {number}: status "{cells[1]}"'
         elif (cells[1] == 'open') == bool(named(cells[-1])):
             yield f'line {number}: status "{cells[1]}" with tests "{cells[-1]}"'
+        elif cells[1] in ('kernel', 'both') and not any(map(on_kernel, named(cells[-1]))):
+            yield f'line {number}: status "{cells[1]}" without a test on the kernel'
 
 
 def main():

@@ -423,6 +423,49 @@ static void listen(void *data)
 }
 
 /* Who may not talk to the sender does not hear it either. */
+/* What is handed down with a fork: the child has the last copy of the holder. */
+struct heirloom {
+	struct peer holder;
+	uint64_t dst;
+	int parent_closed;
+};
+
+static void heir(void *data)
+{
+	struct heirloom *heirloom = data;
+	struct peer p;
+	char byte;
+
+	EQ(read(heirloom->parent_closed, &byte, 1), 1);
+	hello(&p);
+	EQ(send_plain(&p, heirloom->dst, 1), -EPERM);
+	EQ(set_policy(&heirloom->holder, "com.example.a", KDBUS_POLICY_ACCESS_USER, ABSENT,
+		      KDBUS_POLICY_TALK), 0);
+	EQ(send_plain(&p, heirloom->dst, 2), 0);
+	close(heirloom->holder.fd);
+	EQ(send_plain(&p, heirloom->dst, 3), -EPERM);
+}
+
+static void policy_inherited(void)
+{
+	struct heirloom heirloom;
+	struct peer a;
+	int sync[2];
+	pid_t pid;
+
+	hello(&a);
+	EQ(acquire(&a, "com.example.a", 0, NULL), 0);
+	EQ(holder_hello(&heirloom.holder, "com.example.a"), 0);
+	EQ(pipe(sync), 0);
+	heirloom.dst = a.id;
+	heirloom.parent_closed = sync[0];
+	pid = spawn(ABSENT, heir, &heirloom);
+	close(heirloom.holder.fd);
+	EQ(write(sync[1], "x", 1), 1);
+	join(pid);
+	EQ(recv_cookie(&a), 2);
+}
+
 static void policy_broadcast(void)
 {
 	struct peer a, holder;
@@ -455,6 +498,7 @@ static const struct test tests[] = {
 	{ "policy (§15.8)", policy_records },
 	{ "policy-priv: own (§15.8)", policy_own },
 	{ "policy-priv: talk (§15.8)", policy_talk },
+	{ "policy-priv: holder in a child (§15.8)", policy_inherited },
 	{ "policy-priv: broadcast (§15.8)", policy_broadcast },
 	{ NULL, NULL },
 };
