@@ -113,8 +113,11 @@ static int start_kdbusd(struct bus *b, const struct options *o)
 	char path[600];
 	int r = libkdbus_daemon_start(find_kdbusd(o, path, sizeof(path)), &d);
 
-	if (r < 0)
-		return bus_fail(b, r, "cannot start it (try --kdbusd PATH)");
+	if (r < 0) {
+		bus_fail(b, r, "cannot start it (try --kdbusd PATH)");
+		/* Whoever said which program to run was wrong about it. */
+		return o->kdbusd && r != -EINTR ? -EINVAL : r;
+	}
 	b->own = d;
 	b->pid = libkdbus_daemon_pid(d);
 	snprintf(b->address, sizeof(b->address), "%s", libkdbus_daemon_bus(d));

@@ -16,10 +16,12 @@
 enum bus_kind {
 	BUS_NONE,
 	BUS_KDBUS,
-	BUS_DBUS_DAEMON,
+	BUS_DBUS_DAEMON, /* from here on: what speaks D-Bus; each has an entry in peers.c */
 	BUS_DBUS_BROKER,
 	N_BUSES
 };
+#define BUS_FIRST_BROKER BUS_DBUS_DAEMON
+#define N_BROKERS	 (N_BUSES - BUS_FIRST_BROKER)
 
 /**
  * struct bus - a running bus

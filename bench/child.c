@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const int caught[] = { SIGINT, SIGTERM, SIGHUP };
+static const int caught[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 #define N_CAUGHT (sizeof(caught) / sizeof(caught[0]))
 
 static volatile sig_atomic_t came;

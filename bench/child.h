@@ -9,7 +9,7 @@
  *
  * 1. Every process is a child of the main one and dies with it, whatever
  *    happens to it (PR_SET_PDEATHSIG).
- * 2. SIGINT, SIGTERM and SIGHUP only make child_interrupted() true and the
+ * 2. SIGINT, SIGTERM, SIGHUP and SIGQUIT only make child_interrupted() true and the
  *    descriptor of child_signal_fd() readable. The main process waits for
  *    nothing without that descriptor, unwinds with -EINTR, stops its children
  *    and then dies of the signal.

@@ -9,33 +9,31 @@
 #include "peers.h"
 #include "plan.h"
 
-/* What one message may carry in payload vectors (ABI 2). */
-#define COPY_MAX (2U << 20)
-
-static const struct subject subjects[] = {
-	{ .name = "libkdbus", .bus = BUS_KDBUS, .transport = &transport_user },
-	{ .name = "dbus-daemon",
-	  .bus = BUS_DBUS_DAEMON,
-	  .transport = TRANSPORT_SDBUS,
-	  .package = PACKAGE_SDBUS },
-	{ .name = "dbus-broker",
-	  .bus = BUS_DBUS_BROKER,
-	  .transport = TRANSPORT_SDBUS,
-	  .package = PACKAGE_SDBUS },
-	{ .name = "socket", .transport = &transport_stream },
+/* The columns: libkdbus has two of them, the peers one each. */
+struct chart {
+	struct lineup lineup;
+	struct column columns[SET_MAX + 1];
+	unsigned int n;
 };
 
-static const struct column columns[] = {
-	{ .subject = 0, .name = "COPY", .kind = JOB_COPY, .max = COPY_MAX },
-	{ .subject = 0, .name = "MEMFD", .kind = JOB_MEMFD },
-	{ .subject = 1 },
-	{ .subject = 2 },
-	{ .subject = 3 },
-};
-#define N (sizeof(columns) / sizeof(columns[0]))
+static struct chart chart;
 
-static const char *const names[N] = { "COPY", "MEMFD", "dbus-daemon", "dbus-broker", "socket" };
-static const char *const buses[] = { "dbus-daemon", "dbus-broker" };
+static void make_chart(void)
+{
+	struct lineup *l = &chart.lineup;
+	unsigned int i;
+
+	peers_standard(l, true);
+	l->subjects[0].columns[0] = "COPY";
+	l->subjects[0].columns[1] = "MEMFD";
+	chart.columns[0] = (struct column){
+		.name = "COPY", .kind = JOB_COPY, .max = PEER_KDBUS_MAX, .limit = PEER_KDBUS_LIMIT
+	};
+	chart.columns[1] = (struct column){ .name = "MEMFD", .kind = JOB_MEMFD };
+	for (i = 1; i < l->n; i++)
+		chart.columns[i + 1] = (struct column){ .subject = i, .name = l->subjects[i].name };
+	chart.n = l->n + 1;
+}
 
 static double rate(const struct report *r, const char *row, const char *subject)
 {
@@ -44,50 +42,64 @@ static double rate(const struct report *r, const char *row, const char *subject)
 	return c ? 1e9 / cell_median(c) : 0;
 }
 
-static double larger(double a, double b)
+static double best_of(const struct report *r, const char *row, const char *const *names,
+		      unsigned int n)
 {
-	return a > b ? a : b;
+	double best = 0, one;
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		one = rate(r, row, names[i]);
+		best = one > best ? one : best;
+	}
+	return best;
 }
 
-/* The better of our two columns to the better of the two buses. */
+/* The better of our two columns to the best of the peers, and to the best of the buses. */
 static void print_row(const struct report *r, const char *row)
 {
-	double bus = larger(rate(r, row, buses[0]), rate(r, row, buses[1]));
-	double own = larger(rate(r, row, "COPY"), rate(r, row, "MEMFD"));
+	static const char *const own_names[] = { "COPY", "MEMFD" };
+	const struct lineup *l = &chart.lineup;
+	double own = best_of(r, row, own_names, 2);
+	double peer = best_of(r, row, l->peers, l->n_peers);
+	double bus = best_of(r, row, l->brokers, l->n_brokers);
 	unsigned int i;
 
 	printf("%8s", row);
-	for (i = 0; i < N; i++)
-		plan_cell(rate(r, row, names[i]), 12, 0);
+	for (i = 0; i < chart.n; i++)
+		plan_cell(rate(r, row, chart.columns[i].name), 12, 0);
+	plan_cell(peer > 0 ? own / peer : 0, 12, 2);
 	plan_cell(bus > 0 ? own / bus : 0, 12, 2);
 	putchar('\n');
 }
 
+static void print_names(const char *const *names, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		printf("%s%s", i == 0 ? "" : i + 1 < n ? ", " : " and ", names[i]);
+}
+
 static void print(const struct report *r)
 {
+	const struct lineup *l = &chart.lineup;
 	char text[24];
 	unsigned int i;
 
-	printf("\n# Transactions a second\n%8s", "SIZE");
-	for (i = 0; i < N; i++)
-		printf(" %12s", names[i]);
-	printf(" %12s\n", "x best bus");
+	printf("\n# Transactions a second. The last columns: COPY or MEMFD, whichever is faster,\n"
+	       "# to the fastest peer (of ");
+	print_names(l->peers, l->n_peers);
+	printf(")\n# and to the fastest bus (of ");
+	print_names(l->brokers, l->n_brokers);
+	printf(")\n%8s", "SIZE");
+	for (i = 0; i < chart.n; i++)
+		printf(" %12s", chart.columns[i].name);
+	printf(" %12s %12s\n", "x best peer", "x best bus");
 	for (i = 0; i < r->options->n_sizes; i++)
 		print_row(r, options_format_size(r->options->sizes[i], text, sizeof(text)));
-	report_verdict(r, "COPY", buses, 2, stdout);
-}
-
-static void note(struct report *r)
-{
-	unsigned int i;
-
-	for (i = 0; i < r->options->n_sizes; i++)
-		if (r->options->sizes[i] > COPY_MAX) {
-			report_peer(
-				r, "COPY above 2M", NULL,
-				"a message takes 2 MiB in payload vectors; more goes in a memfd");
-			return;
-		}
+	report_verdict(r, "COPY", "the fastest bus", l->brokers, l->n_brokers, stdout);
+	report_verdict(r, "COPY", "the fastest peer", l->peers, l->n_peers, stdout);
 }
 
 static void default_sizes(struct options *o)
@@ -109,6 +121,7 @@ int command_chart(const struct options *options)
 	struct options o = *options;
 	unsigned int i;
 
+	make_chart();
 	default_sizes(&o);
 	for (i = 0; i < o.n_sizes; i++) {
 		options_format_size(o.sizes[i], rows[i].name, sizeof(rows[i].name));
@@ -122,13 +135,12 @@ int command_chart(const struct options *options)
 	return plan_run(
 		&(struct plan){
 			.name = "chart",
-			.subjects = subjects,
-			.n_subjects = sizeof(subjects) / sizeof(subjects[0]),
-			.columns = columns,
-			.n_columns = N,
+			.subjects = chart.lineup.subjects,
+			.n_subjects = chart.lineup.n,
+			.columns = chart.columns,
+			.n_columns = chart.n,
 			.rows = rows,
 			.n_rows = o.n_sizes,
-			.note = note,
 			.print = print,
 		},
 		&o);

@@ -14,9 +14,9 @@
 #include "judge.h"
 #include "stats.h"
 
-#define ALL_ROWS	"(all rows)"
+#define ALL_ROWS "(all rows)"
 /* A table that would not notice this proves nothing. */
-#define HOPELESS	10.0
+#define HOPELESS 10.0
 
 /* What a row of the judge is printed as; unit: what medians are divided by. */
 struct label {

@@ -2,6 +2,7 @@
 /* kdbus-bench fanout: one broadcast to many receivers, and past many that do not want it. */
 #include <errno.h>
 #include <stdio.h>
+#include <sys/resource.h>
 
 #include "commands.h"
 #include "peers.h"
@@ -9,24 +10,23 @@
 
 #define PAYLOAD 64
 
-#ifdef HAVE_SDBUS
-#define FANOUT_SDBUS (&transport_sdbus_fanout)
-#else
-#define FANOUT_SDBUS NULL
-#endif
+/* kdbus bounds the connections of a user (1024); one of them sends, one does not want it. */
+#define KDBUS_RECEIVERS 1022
+#define KDBUS_LIMIT	"a user may have 1024 connections"
 
-static const struct subject templates[] = {
-	{ .name = "libkdbus", .bus = BUS_KDBUS, .transport = &transport_user_fanout },
-	{ .name = "dbus-daemon",
-	  .bus = BUS_DBUS_DAEMON,
-	  .transport = FANOUT_SDBUS,
-	  .package = PACKAGE_SDBUS },
-	{ .name = "dbus-broker",
-	  .bus = BUS_DBUS_BROKER,
-	  .transport = FANOUT_SDBUS,
-	  .package = PACKAGE_SDBUS },
-};
-#define N (sizeof(templates) / sizeof(templates[0]))
+/* What a connection of libkdbus holds open, and what a process needs besides. */
+#define HANDLE_DESCRIPTORS 8
+#define SPARE_DESCRIPTORS  64
+
+static struct lineup lineup;
+
+static void make_lineup(void)
+{
+	peers_add(&lineup, &(struct subject){ .name = "libkdbus",
+					      .bus = BUS_KDBUS,
+					      .transport = &transport_user_fanout });
+	peers_add_brokers(&lineup, TRANSPORT_SDBUS_FANOUT, PACKAGE_SDBUS);
+}
 
 static void make_row(struct row *row, const struct options *o, unsigned int receivers,
 		     bool matching)
@@ -43,26 +43,28 @@ static void make_row(struct row *row, const struct options *o, unsigned int rece
 /* A set of its own for each number: a bus limits how many connections a user may have. */
 static int measure(struct report *report, unsigned int receivers, bool matching)
 {
-	struct subject subjects[N];
-	struct column columns[N];
+	struct subject subjects[SET_MAX];
+	struct column columns[SET_MAX];
 	struct set set;
 	struct row row = { 0 };
 	unsigned int i;
 	int r;
 
-	for (i = 0; i < N; i++) {
-		subjects[i] = templates[i];
+	for (i = 0; i < lineup.n; i++) {
+		subjects[i] = lineup.subjects[i];
 		subjects[i].receivers = receivers;
 		subjects[i].matching = matching;
 		columns[i] = (struct column){ .subject = i };
+		if (subjects[i].bus != BUS_KDBUS || receivers <= KDBUS_RECEIVERS)
+			continue;
+		subjects[i].missing = KDBUS_LIMIT;
+		report_peer(report, "libkdbus above 1022", NULL, KDBUS_LIMIT);
 	}
 	make_row(&row, report->options, receivers, matching);
 	set_progress("fanout", row.name, 0, report->options->repeat);
-	/* Peers are noted once. */
-	report->n_peers = 0;
-	r = set_start(&set, subjects, N, report->options, report);
+	r = set_start(&set, subjects, lineup.n, report->options, report);
 	if (r == 0) {
-		r = set_measure(&set, columns, N, &row, 1, report);
+		r = set_measure(&set, columns, lineup.n, &row, 1, report);
 		set_stop(&set);
 	}
 	return r;
@@ -70,7 +72,6 @@ static int measure(struct report *report, unsigned int receivers, bool matching)
 
 static void print(const struct report *r)
 {
-	static const char *const buses[] = { "dbus-daemon", "dbus-broker" };
 	unsigned int i, receivers;
 
 	printf("\n# Broadcasts of %d bytes until the last receiver has it\n%-16s %-14s %12s %16s\n",
@@ -82,7 +83,7 @@ static void print(const struct report *r)
 		printf("%-16s %-14s %12.2f %16.3f\n", c->row, c->subject, cell_median(c) / 1000,
 		       cell_median(c) / 1000 / receivers);
 	}
-	report_verdict(r, "libkdbus", buses, 2, stdout);
+	report_verdict(r, "libkdbus", "the fastest bus", lineup.brokers, lineup.n_brokers, stdout);
 	report_details(r, stdout);
 	report_missing(r, stdout);
 }
@@ -94,8 +95,31 @@ static void count_messages(struct report *r, unsigned int receivers, bool matchi
 	unsigned int i;
 
 	make_row(&row, r->options, receivers, matching);
-	for (i = 0; i < N; i++)
-		report_messages(r, row.name, templates[i].name, matching ? receivers : 1);
+	for (i = 0; i < lineup.n; i++)
+		report_messages(r, row.name, lineup.subjects[i].name, matching ? receivers : 1);
+}
+
+/* Better before than after minutes of connecting. */
+static int check_receivers(const struct options *o)
+{
+	struct rlimit limit;
+	uint64_t most = 0, need;
+	unsigned int i;
+
+	for (i = 0; i < o->n_sizes; i++)
+		most = o->sizes[i] > most ? o->sizes[i] : most;
+	/* A bus that takes no more connections needs no more descriptors either. */
+	need = (most < KDBUS_RECEIVERS ? most : KDBUS_RECEIVERS) * HANDLE_DESCRIPTORS;
+	need = (need > most ? need : most) + SPARE_DESCRIPTORS;
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= need)
+		return 0;
+	fprintf(stderr,
+		"kdbus-bench: --sizes: %llu receivers in one process need %llu descriptors, the "
+		"limit is %llu;\n             raise it (ulimit -Hn) or ask for fewer: --sizes "
+		"1,10,100\n",
+		(unsigned long long)most, (unsigned long long)need,
+		(unsigned long long)limit.rlim_cur);
+	return -EINVAL;
 }
 
 int command_fanout(const struct options *options)
@@ -106,7 +130,13 @@ int command_fanout(const struct options *options)
 	unsigned int i;
 	int r = 0;
 
+	make_lineup();
 	plan_sizes(&o, o.quick ? quick : full, o.quick ? 3 : 4);
+	r = set_check_only(lineup.subjects, lineup.n, &o);
+	if (r == 0)
+		r = check_receivers(&o);
+	if (r < 0)
+		return r;
 	report_init(&report, "fanout", &o);
 	for (i = 0; i < 2 * o.n_sizes && r == 0; i++) {
 		r = measure(&report, (unsigned int)o.sizes[i / 2], i % 2 == 0);

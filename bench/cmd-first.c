@@ -8,18 +8,7 @@
 
 #define PAYLOAD 64
 
-static const struct subject subjects[] = {
-	{ .name = "libkdbus", .bus = BUS_KDBUS, .transport = &transport_user },
-	{ .name = "dbus-daemon",
-	  .bus = BUS_DBUS_DAEMON,
-	  .transport = TRANSPORT_SDBUS,
-	  .package = PACKAGE_SDBUS },
-	{ .name = "dbus-broker",
-	  .bus = BUS_DBUS_BROKER,
-	  .transport = TRANSPORT_SDBUS,
-	  .package = PACKAGE_SDBUS },
-};
-#define N (sizeof(subjects) / sizeof(subjects[0]))
+static struct lineup lineup;
 
 static const unsigned int nth[] = { 0, 1, 2, 3, 4, 10, 24 };
 #define N_ROWS (sizeof(nth) / sizeof(nth[0]) + 1)
@@ -46,8 +35,8 @@ static void print(const struct report *r)
 
 	printf("\n# Median usecs: connecting, and the n-th call to a peer never talked to\n%-10s",
 	       "");
-	for (j = 0; j < N; j++)
-		printf(" %12s", subjects[j].name);
+	for (j = 0; j < lineup.n; j++)
+		printf(" %12s", lineup.subjects[j].name);
 	putchar('\n');
 	for (i = 0; i < N_ROWS; i++) {
 		if (i < N_ROWS - 1)
@@ -55,8 +44,8 @@ static void print(const struct report *r)
 		else
 			snprintf(row.name, sizeof(row.name), "steady");
 		printf("%-10s", row.name);
-		for (j = 0; j < N; j++) {
-			c = report_find(r, row.name, subjects[j].name);
+		for (j = 0; j < lineup.n; j++) {
+			c = report_find(r, row.name, lineup.subjects[j].name);
 			plan_cell(c ? (double)hist_percentile(c->hist, 50) / 1000 : 0, 12, 2);
 		}
 		putchar('\n');
@@ -66,9 +55,10 @@ static void print(const struct report *r)
 int command_first(const struct options *o)
 {
 	struct row rows[N_ROWS] = { 0 };
-	struct column columns[N];
+	struct column columns[SET_MAX];
 	unsigned int i;
 
+	peers_standard(&lineup, false);
 	for (i = 0; i < N_ROWS - 1; i++)
 		make_row(&rows[i], o, nth[i]);
 	snprintf(rows[i].name, sizeof(rows[i].name), "steady");
@@ -77,15 +67,14 @@ int command_first(const struct options *o)
 		.ns = o->quick ? 50000000 : 200000000,
 		.warm_ns = o->quick ? 5000000 : 20000000,
 	};
-	for (i = 0; i < N; i++)
-		columns[i] = (struct column){ .subject = i };
+	peers_columns(&lineup, JOB_COPY, columns);
 	return plan_run(
 		&(struct plan){
 			.name = "first",
-			.subjects = subjects,
-			.n_subjects = N,
+			.subjects = lineup.subjects,
+			.n_subjects = lineup.n,
 			.columns = columns,
-			.n_columns = N,
+			.n_columns = lineup.n,
 			.rows = rows,
 			.n_rows = N_ROWS,
 			.print = print,

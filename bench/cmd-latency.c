@@ -9,19 +9,7 @@
 #include "peers.h"
 #include "plan.h"
 
-static const struct subject subjects[] = {
-	{ .name = "libkdbus", .bus = BUS_KDBUS, .transport = &transport_user },
-	{ .name = "dbus-daemon",
-	  .bus = BUS_DBUS_DAEMON,
-	  .transport = TRANSPORT_SDBUS,
-	  .package = PACKAGE_SDBUS },
-	{ .name = "dbus-broker",
-	  .bus = BUS_DBUS_BROKER,
-	  .transport = TRANSPORT_SDBUS,
-	  .package = PACKAGE_SDBUS },
-	{ .name = "socket", .transport = &transport_stream },
-};
-#define N (sizeof(subjects) / sizeof(subjects[0]))
+static struct lineup lineup;
 
 #define PACKET 64
 
@@ -44,10 +32,8 @@ static void print_percentiles(const struct report *r)
 
 static void print(const struct report *r)
 {
-	static const char *const buses[] = { "dbus-daemon", "dbus-broker" };
-
 	print_percentiles(r);
-	report_verdict(r, "libkdbus", buses, 2, stdout);
+	report_verdict(r, "libkdbus", "the fastest bus", lineup.brokers, lineup.n_brokers, stdout);
 }
 
 /* The line of kdbus's own benchmark, as each second ends. */
@@ -67,10 +53,11 @@ static int print_second(const struct link *l, struct report *r)
 int command_latency(const struct options *options)
 {
 	struct options o = *options;
-	struct column columns[N];
+	struct column columns[SET_MAX];
 	struct row row = { .name = "bounce" };
 	unsigned int i;
 
+	peers_standard(&lineup, true);
 	if (o.seconds)
 		o.repeat = o.seconds;
 	row.order = (struct order){
@@ -79,15 +66,15 @@ int command_latency(const struct options *options)
 		.ns = 1000000000,
 		.warm_ns = 20000000,
 	};
-	for (i = 0; i < N; i++)
+	for (i = 0; i < lineup.n; i++)
 		columns[i] = (struct column){ .subject = i, .each = print_second };
 	return plan_run(
 		&(struct plan){
 			.name = "latency",
-			.subjects = subjects,
-			.n_subjects = N,
+			.subjects = lineup.subjects,
+			.n_subjects = lineup.n,
 			.columns = columns,
-			.n_columns = N,
+			.n_columns = lineup.n,
 			.rows = &row,
 			.n_rows = 1,
 			.print = print,

@@ -8,19 +8,7 @@
 
 #define SMALL 64
 
-static const struct subject subjects[] = {
-	{ .name = "libkdbus", .bus = BUS_KDBUS, .transport = &transport_user },
-	{ .name = "dbus-daemon",
-	  .bus = BUS_DBUS_DAEMON,
-	  .transport = TRANSPORT_SDBUS,
-	  .package = PACKAGE_SDBUS },
-	{ .name = "dbus-broker",
-	  .bus = BUS_DBUS_BROKER,
-	  .transport = TRANSPORT_SDBUS,
-	  .package = PACKAGE_SDBUS },
-	{ .name = "socket", .transport = &transport_stream },
-};
-#define N (sizeof(subjects) / sizeof(subjects[0]))
+static struct lineup lineup;
 
 static void print(const struct report *r)
 {
@@ -29,16 +17,16 @@ static void print(const struct report *r)
 	unsigned int i, j;
 
 	printf("\n# Median usecs of a call that carries\n%-12s", "");
-	for (j = 0; j < N; j++)
-		printf(" %12s", subjects[j].name);
+	for (j = 0; j < lineup.n; j++)
+		printf(" %12s", lineup.subjects[j].name);
 	putchar('\n');
 	for (i = 0; i < r->n_cells; i++) {
 		if (!report_row_begins(r, i))
 			continue;
 		last = r->cells[i]->row;
 		printf("%-12s", last);
-		for (j = 0; j < N; j++) {
-			c = report_find(r, last, subjects[j].name);
+		for (j = 0; j < lineup.n; j++) {
+			c = report_find(r, last, lineup.subjects[j].name);
 			plan_cell(c ? cell_median(c) / 1000 : 0, 12, 2);
 		}
 		putchar('\n');
@@ -65,24 +53,24 @@ int command_memfd(const struct options *options)
 	static const uint64_t sizes[] = { 4096, 65536, 1 << 20, 4 << 20 };
 	struct row rows[2 * OPTIONS_LIST_MAX + 1];
 	struct options o = *options;
-	struct column columns[N];
+	struct column columns[SET_MAX];
 	unsigned int i, n = 0;
 
+	peers_standard(&lineup, true);
 	plan_sizes(&o, sizes, 4);
 	make_row(&rows[n++], &o, "copy", SMALL, JOB_COPY);
 	for (i = 0; i < o.n_sizes; i++)
 		make_row(&rows[n++], &o, "pass", o.sizes[i], JOB_PASS);
 	for (i = 0; i < o.n_sizes; i++)
 		make_row(&rows[n++], &o, "new", o.sizes[i], JOB_MEMFD);
-	for (i = 0; i < N; i++)
-		columns[i] = (struct column){ .subject = i };
+	peers_columns(&lineup, JOB_COPY, columns);
 	return plan_run(
 		&(struct plan){
 			.name = "memfd",
-			.subjects = subjects,
-			.n_subjects = N,
+			.subjects = lineup.subjects,
+			.n_subjects = lineup.n,
 			.columns = columns,
-			.n_columns = N,
+			.n_columns = lineup.n,
 			.rows = rows,
 			.n_rows = n,
 			.print = print,

@@ -6,14 +6,14 @@
 #include "commands.h"
 #include "plan.h"
 
-static const struct subject subjects[] = {
+static const struct subject all[] = {
 	{ .name = "pipe", .transport = &transport_pipe },
 	{ .name = "eventfd", .transport = &transport_eventfd },
 	{ .name = "futex", .transport = &transport_futex },
 	{ .name = "unix socket", .transport = &transport_unix },
 	{ .name = "spin", .transport = &transport_spin },
 };
-#define N (sizeof(subjects) / sizeof(subjects[0]))
+#define N (sizeof(all) / sizeof(all[0]))
 
 static void print_table(const struct report *r)
 {
@@ -23,9 +23,9 @@ static void print_table(const struct report *r)
 	printf("\n# Executed round trips between two %s\n%-14s %12s %12s\n",
 	       r->options->threads ? "threads" : "processes", "OVER", "usecs/op", "ops/sec");
 	for (i = 0; i < N; i++) {
-		c = report_find(r, "ping-pong", subjects[i].name);
+		c = report_find(r, "ping-pong", all[i].name);
 		if (c)
-			printf("%-14s %12.3f %12.0f\n", subjects[i].name, cell_median(c) / 1000,
+			printf("%-14s %12.3f %12.0f\n", all[i].name, cell_median(c) / 1000,
 			       1e9 / cell_median(c));
 	}
 }
@@ -40,15 +40,10 @@ static bool spin_useless(const struct options *o)
 	return sched_getaffinity(0, sizeof(usable), &usable) == 0 && CPU_COUNT(&usable) < 2;
 }
 
-static void note(struct report *r)
-{
-	if (spin_useless(r->options))
-		report_peer(r, "spin", NULL, "needs client and server on different CPUs");
-}
-
 int command_pipe(const struct options *o)
 {
 	struct row row = { .name = "ping-pong" };
+	struct subject subjects[N];
 	struct column columns[N];
 	unsigned int i;
 
@@ -57,18 +52,21 @@ int command_pipe(const struct options *o)
 		.ns = o->quick ? 50000000 : 500000000,
 		.warm_ns = o->quick ? 5000000 : 50000000,
 	};
-	for (i = 0; i < N; i++)
+	for (i = 0; i < N; i++) {
+		subjects[i] = all[i];
 		columns[i] = (struct column){ .subject = i };
+	}
+	if (spin_useless(o))
+		subjects[N - 1].missing = "needs client and server on different CPUs";
 	return plan_run(
 		&(struct plan){
 			.name = "pipe",
 			.subjects = subjects,
-			.n_subjects = spin_useless(o) ? N - 1 : N,
+			.n_subjects = N,
 			.columns = columns,
-			.n_columns = spin_useless(o) ? N - 1 : N,
+			.n_columns = N,
 			.rows = &row,
 			.n_rows = 1,
-			.note = note,
 			.print = print_table,
 		},
 		o);

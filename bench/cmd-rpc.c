@@ -8,27 +8,16 @@
 
 #define CALLS 1000
 
-#define CLIENT(bus_name, bus_kind, client, library)                                             \
-	{                                                                                       \
-		.name = bus_name " " client, .bus = bus_kind, .transport = TRANSPORT_##library, \
-		.package = PACKAGE_##library                                                    \
-	}
+static struct lineup lineup;
 
-static const struct subject subjects[] = {
-	{ .name = "libkdbus", .bus = BUS_KDBUS, .transport = &transport_user },
-	{ .name = "socket", .transport = &transport_stream },
-	CLIENT("daemon", BUS_DBUS_DAEMON, "libdbus", LIBDBUS),
-	CLIENT("daemon", BUS_DBUS_DAEMON, "sd-bus", SDBUS),
-	CLIENT("daemon", BUS_DBUS_DAEMON, "GDBus", GDBUS),
-	CLIENT("broker", BUS_DBUS_BROKER, "libdbus", LIBDBUS),
-	CLIENT("broker", BUS_DBUS_BROKER, "sd-bus", SDBUS),
-	CLIENT("broker", BUS_DBUS_BROKER, "GDBus", GDBUS),
-};
-#define N (sizeof(subjects) / sizeof(subjects[0]))
-
-/* The D-Bus ones: libkdbus is compared with the best of them. */
-static const char *const clients[] = { "daemon libdbus", "daemon sd-bus", "daemon GDBus",
-				       "broker libdbus", "broker sd-bus", "broker GDBus" };
+static void make_lineup(void)
+{
+	peers_add(&lineup, &(struct subject){ .name = "libkdbus",
+					      .bus = BUS_KDBUS,
+					      .transport = &transport_user });
+	peers_add(&lineup, &(struct subject){ .name = "socket", .transport = &transport_stream });
+	peers_add_clients(&lineup);
+}
 
 static void print(const struct report *r)
 {
@@ -38,19 +27,20 @@ static void print(const struct report *r)
 
 	printf("\n# Elapsed seconds for %d calls (%llu measured in each repetition)\n%6s", CALLS,
 	       (unsigned long long)r->options->count, "SIZE");
-	for (i = 0; i < N; i++)
-		printf(" %14s", subjects[i].name);
+	for (i = 0; i < lineup.n; i++)
+		printf(" %14s", lineup.subjects[i].name);
 	putchar('\n');
 	for (i = 0; i < r->options->n_sizes; i++) {
 		options_format_size(r->options->sizes[i], text, sizeof(text));
 		printf("%6s", text);
-		for (j = 0; j < N; j++) {
-			c = report_find(r, text, subjects[j].name);
+		for (j = 0; j < lineup.n; j++) {
+			c = report_find(r, text, lineup.subjects[j].name);
 			plan_cell(c ? cell_median(c) * CALLS / 1e9 : 0, 14, 4);
 		}
 		putchar('\n');
 	}
-	report_verdict(r, "libkdbus", clients, 6, stdout);
+	report_verdict(r, "libkdbus", "the fastest bus and client library", lineup.brokers,
+		       lineup.n_brokers, stdout);
 }
 
 static void default_sizes(struct options *o)
@@ -71,13 +61,14 @@ int command_rpc(const struct options *options)
 {
 	struct row rows[OPTIONS_LIST_MAX];
 	struct options o = *options;
-	struct column columns[N];
+	struct column columns[SET_MAX];
 	unsigned int i;
 
+	make_lineup();
 	default_sizes(&o);
-	for (i = 0; i < N; i++)
-		columns[i] = (struct column){ .subject = i, .kind = JOB_STRING };
-	columns[0].max = 2 << 20;
+	peers_columns(&lineup, JOB_STRING, columns);
+	columns[0].max = PEER_KDBUS_MAX;
+	columns[0].limit = PEER_KDBUS_LIMIT;
 	for (i = 0; i < o.n_sizes; i++) {
 		options_format_size(o.sizes[i], rows[i].name, sizeof(rows[i].name));
 		rows[i].order = (struct order){
@@ -89,10 +80,10 @@ int command_rpc(const struct options *options)
 	return plan_run(
 		&(struct plan){
 			.name = "rpc",
-			.subjects = subjects,
-			.n_subjects = N,
+			.subjects = lineup.subjects,
+			.n_subjects = lineup.n,
 			.columns = columns,
-			.n_columns = N,
+			.n_columns = lineup.n,
 			.rows = rows,
 			.n_rows = o.n_sizes,
 			.print = print,

@@ -13,23 +13,11 @@
 #define PAYLOAD	  64
 #define PAIRS_MAX 64
 
-static const struct subject subjects[] = {
-	{ .name = "libkdbus", .bus = BUS_KDBUS, .transport = &transport_user },
-	{ .name = "dbus-daemon",
-	  .bus = BUS_DBUS_DAEMON,
-	  .transport = TRANSPORT_SDBUS,
-	  .package = PACKAGE_SDBUS },
-	{ .name = "dbus-broker",
-	  .bus = BUS_DBUS_BROKER,
-	  .transport = TRANSPORT_SDBUS,
-	  .package = PACKAGE_SDBUS },
-	{ .name = "socket", .transport = &transport_stream },
-};
-#define N (sizeof(subjects) / sizeof(subjects[0]))
+static struct lineup lineup;
 
 /* The pairs beyond the first of each subject, which the set has. */
 struct pairs {
-	struct link *links[N][PAIRS_MAX];
+	struct link *links[SET_MAX][PAIRS_MAX];
 	unsigned int started;
 	int cpus[PAIRS_MAX];
 	unsigned int n_cpus;
@@ -51,12 +39,12 @@ static void find_cpus(struct pairs *p)
 static int start_pair(struct pairs *p, const struct set *set, unsigned int subject,
 		      const struct options *o)
 {
-	const struct bus *bus = &set->buses[subjects[subject].bus];
+	const struct bus *bus = &set->buses[lineup.subjects[subject].bus];
 	const struct link_plan plan = {
-		.transport = subjects[subject].transport,
+		.transport = lineup.subjects[subject].transport,
 		.address = bus->address,
 		.daemon = bus->pid,
-		.subject = subjects[subject].name,
+		.subject = lineup.subjects[subject].name,
 	};
 	struct options own = *o;
 
@@ -72,7 +60,7 @@ static int start_pairs(struct pairs *p, const struct set *set, unsigned int want
 	int r = 0;
 
 	for (; p->started < wanted && r == 0; p->started += r == 0)
-		for (i = 0; i < N && r == 0; i++)
+		for (i = 0; i < lineup.n && r == 0; i++)
 			if (set->links[i])
 				r = start_pair(p, set, i, o);
 	return r;
@@ -82,7 +70,7 @@ static void stop_pairs(struct pairs *p)
 {
 	unsigned int i, j;
 
-	for (i = 0; i < N; i++)
+	for (i = 0; i < lineup.n; i++)
 		for (j = 0; j < PAIRS_MAX; j++)
 			link_stop(p->links[i][j]);
 }
@@ -142,11 +130,16 @@ static int measure_cell(struct pairs *p, unsigned int subject, const char *row, 
 	r = run_together(p->links[subject], n, &order, sum);
 	if (r < 0)
 		return r;
-	cell = report_cell(report, row, subjects[subject].name);
+	cell = report_cell(report, row, lineup.subjects[subject].name);
 	if (!cell)
 		return -ENOMEM;
 	cell->size = PAYLOAD;
 	return report_add(report, cell, sum);
+}
+
+static void row_name(unsigned int n, char *buf, size_t size)
+{
+	snprintf(buf, size, "%u pair%s", n, n == 1 ? "" : "s");
 }
 
 static int measure_row(struct pairs *p, const struct set *set, unsigned int n,
@@ -156,55 +149,74 @@ static int measure_row(struct pairs *p, const struct set *set, unsigned int n,
 	char row[32];
 	int r = start_pairs(p, set, n, report->options);
 
-	snprintf(row, sizeof(row), "%u pair%s", n, n == 1 ? "" : "s");
+	row_name(n, row, sizeof(row));
 	for (rep = 0; rep < report->options->repeat && r == 0; rep++) {
 		set_progress("scale", row, rep + 1, report->options->repeat);
-		for (i = 0; i < N && r == 0; i++)
+		for (i = 0; i < lineup.n && r == 0; i++)
 			r = measure_cell(p, i, row, n, report, sum);
 	}
 	set_progress(NULL, NULL, 0, 0);
 	return r;
 }
 
-static void print_rate(const struct report *r, const char *row, const char *subject, double n,
-		       double *single)
+static double rate(const struct report *r, unsigned int pairs, const char *subject)
 {
-	const struct cell *c = report_find(r, row, subject);
-	double rate = c ? 1e9 / cell_median(c) : 0;
+	const struct cell *c;
+	char row[32];
 
-	plan_cell(rate, 12, 0);
-	if (c && *single == 0)
-		*single = rate / n;
-	if (c)
-		printf(" %5.0f%%", 100 * (1 - rate / n / *single));
+	row_name(pairs, row, sizeof(row));
+	c = report_find(r, row, subject);
+	return c ? 1e9 / cell_median(c) : 0;
+}
+
+static void print_rate(const struct report *r, unsigned int pairs, const char *subject)
+{
+	double all = rate(r, pairs, subject), one = rate(r, 1, subject);
+
+	plan_cell(all, 12, 0);
+	if (all > 0 && one > 0)
+		printf(" %5.0f%%", 100 * (1 - all / pairs / one));
 	else
 		printf(" %6s", "");
 }
 
 static void print(const struct report *r, unsigned int n_cpus)
 {
-	double single[N] = { 0 };
-	unsigned int i, j;
+	unsigned int i, j, n;
 	char row[32];
 
-	printf("\n# Transactions a second of all pairs, and what a pair has lost to the others\n"
-	       "# Pair n runs on CPU n, as far as there are so many; the daemon where it likes\n"
-	       "%-10s",
+	printf("\n# Transactions a second of all pairs, and what a pair has lost to the others: of\n"
+	       "# what 1 pair does alone. Pair n runs on CPU n, as far as there are so many; the\n"
+	       "# daemon where it likes\n%-10s",
 	       "");
-	for (j = 0; j < N; j++)
-		printf(" %12s %6s", subjects[j].name, "loss");
+	for (j = 0; j < lineup.n; j++)
+		printf(" %12s %6s", lineup.subjects[j].name, "loss");
 	putchar('\n');
 	for (i = 0; i < r->options->n_sizes; i++) {
-		unsigned int n = (unsigned int)r->options->sizes[i];
-
-		snprintf(row, sizeof(row), "%u pair%s", n, n == 1 ? "" : "s");
+		n = (unsigned int)r->options->sizes[i];
+		row_name(n, row, sizeof(row));
 		printf("%-10s", row);
-		for (j = 0; j < N; j++)
-			print_rate(r, row, subjects[j].name, n, &single[j]);
+		for (j = 0; j < lineup.n; j++)
+			print_rate(r, n, lineup.subjects[j].name);
 		puts(n > n_cpus ? "  more pairs than CPUs" : "");
 	}
 	report_details(r, stdout);
 	report_missing(r, stdout);
+}
+
+/* What pairs lose is said of one pair: it is measured whether it was asked for or not. */
+static void add_one_pair(struct options *o)
+{
+	unsigned int i;
+
+	for (i = 0; i < o->n_sizes; i++)
+		if (o->sizes[i] == 1)
+			return;
+	if (o->n_sizes == OPTIONS_LIST_MAX)
+		o->n_sizes--;
+	memmove(o->sizes + 1, o->sizes, o->n_sizes * sizeof(*o->sizes));
+	o->sizes[0] = 1;
+	o->n_sizes++;
 }
 
 static int check_pairs(const struct options *o)
@@ -227,7 +239,7 @@ static int measure(struct pairs *p, struct report *report)
 	struct result *sum = malloc(sizeof(*sum));
 	struct set set;
 	unsigned int i;
-	int r = sum ? set_start(&set, subjects, N, report->options, report) : -ENOMEM;
+	int r = sum ? set_start(&set, lineup.subjects, lineup.n, report->options, report) : -ENOMEM;
 
 	if (r < 0) {
 		free(sum);
@@ -249,12 +261,16 @@ int command_scale(const struct options *options)
 	uint64_t i;
 	int r;
 
+	peers_standard(&lineup, true);
 	find_cpus(&pairs);
 	for (i = 1; !options->n_sizes && i <= 2 * pairs.n_cpus && i <= PAIRS_MAX; i *= 2)
 		o.sizes[o.n_sizes++] = i;
 	r = check_pairs(&o);
+	if (r == 0)
+		r = set_check_only(lineup.subjects, lineup.n, &o);
 	if (r < 0)
 		return r;
+	add_one_pair(&o);
 	report_init(&report, "scale", &o);
 	r = measure(&pairs, &report);
 	if (r == 0) {

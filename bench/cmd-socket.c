@@ -3,12 +3,11 @@
 #include <stdio.h>
 
 #include "commands.h"
+#include "peers.h"
 #include "plan.h"
 
 #define WINDOW	     32
 #define WINDOW_BYTES (128U << 10)
-/* What one message may carry in payload vectors (ABI 2). */
-#define KDBUS_MAX    (2U << 20)
 
 static const struct subject subjects[] = {
 	{ .name = "socket single", .transport = &transport_stream },
@@ -63,21 +62,8 @@ static void print(const struct report *report)
 	static const char *const direct[] = { "socket single" };
 
 	print_table(report);
-	report_verdict(report, "libkdbus", relayed, 1, stdout);
-	report_verdict(report, "libkdbus", direct, 1, stdout);
-}
-
-static void note(struct report *r)
-{
-	unsigned int i;
-
-	for (i = 0; i < r->options->n_sizes; i++)
-		if (r->options->sizes[i] > KDBUS_MAX) {
-			report_peer(
-				r, "libkdbus above 2M", NULL,
-				"a message takes 2 MiB in payload vectors; more goes in a memfd");
-			return;
-		}
+	report_verdict(report, "libkdbus", "a socket with a relay", relayed, 1, stdout);
+	report_verdict(report, "libkdbus", "a plain socket", direct, 1, stdout);
 }
 
 int command_socket(const struct options *options)
@@ -97,7 +83,8 @@ int command_socket(const struct options *options)
 	}
 	for (i = 0; i < N; i++)
 		columns[i] = (struct column){ .subject = i };
-	columns[N - 1].max = KDBUS_MAX;
+	columns[N - 1].max = PEER_KDBUS_MAX;
+	columns[N - 1].limit = PEER_KDBUS_LIMIT;
 	return plan_run(
 		&(struct plan){
 			.name = "socket",
@@ -107,7 +94,6 @@ int command_socket(const struct options *options)
 			.n_columns = N,
 			.rows = rows,
 			.n_rows = n,
-			.note = note,
 			.print = print,
 		},
 		&o);

@@ -10,18 +10,7 @@
 #define PAYLOAD 64
 #define HOLD	500
 
-static const struct subject subjects[] = {
-	{ .name = "libkdbus", .bus = BUS_KDBUS, .transport = &transport_user },
-	{ .name = "dbus-daemon",
-	  .bus = BUS_DBUS_DAEMON,
-	  .transport = TRANSPORT_SDBUS,
-	  .package = PACKAGE_SDBUS },
-	{ .name = "dbus-broker",
-	  .bus = BUS_DBUS_BROKER,
-	  .transport = TRANSPORT_SDBUS,
-	  .package = PACKAGE_SDBUS },
-};
-#define N (sizeof(subjects) / sizeof(subjects[0]))
+static struct lineup lineup;
 
 static const char *const when[] = { "before", "peak", "after" };
 
@@ -68,7 +57,6 @@ static void print_line(const struct report *r, const char *what, const char *sub
 
 static void print(const struct report *r)
 {
-	static const char *const buses[] = { "dbus-daemon", "dbus-broker" };
 	const struct cell *c;
 	unsigned int i;
 
@@ -76,40 +64,41 @@ static void print(const struct report *r)
 	       "%-14s %12s %31s %31s\n%-14s %12s %9s %9s %9s  %9s %9s %9s\n",
 	       HOLD, "", "usecs", "daemon's memory (KiB)", "daemon's descriptors", "OVER",
 	       "a cycle", "before", "peak", "after", "before", "peak", "after");
-	for (i = 0; i < N; i++) {
-		c = report_find(r, "cycle", subjects[i].name);
+	for (i = 0; i < lineup.n; i++) {
+		c = report_find(r, "cycle", lineup.subjects[i].name);
 		if (!c)
 			continue;
-		printf("%-14s %12.1f", subjects[i].name, cell_median(c) / 1000);
-		print_line(r, "memory", subjects[i].name);
+		printf("%-14s %12.1f", lineup.subjects[i].name, cell_median(c) / 1000);
+		print_line(r, "memory", lineup.subjects[i].name);
 		putchar(' ');
-		print_line(r, "fds", subjects[i].name);
+		print_line(r, "fds", lineup.subjects[i].name);
 		putchar('\n');
 	}
-	report_verdict(r, "libkdbus", buses, 2, stdout);
+	report_verdict(r, "libkdbus", "the fastest bus", lineup.brokers, lineup.n_brokers, stdout);
 }
 
 int command_storm(const struct options *o)
 {
 	struct row row = { .name = "cycle" };
-	struct column columns[N];
+	struct column columns[SET_MAX];
 	unsigned int i;
 
+	peers_standard(&lineup, false);
 	row.order = (struct order){
 		.job = { .request = PAYLOAD, .reply = PAYLOAD },
 		.count = o->count ? o->count : (o->quick ? 200 : 2000),
 		.kind = ORDER_STORM,
 		.hold = HOLD,
 	};
-	for (i = 0; i < N; i++)
+	for (i = 0; i < lineup.n; i++)
 		columns[i] = (struct column){ .subject = i, .each = take };
 	return plan_run(
 		&(struct plan){
 			.name = "storm",
-			.subjects = subjects,
-			.n_subjects = N,
+			.subjects = lineup.subjects,
+			.n_subjects = lineup.n,
 			.columns = columns,
-			.n_columns = N,
+			.n_columns = lineup.n,
 			.rows = &row,
 			.n_rows = 1,
 			.print = print,

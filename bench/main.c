@@ -13,88 +13,106 @@ struct command {
 	int (*run)(const struct options *o);
 	unsigned int options;
 	int arguments;
+	const char *text;
 };
 
 static const struct command commands[] = {
-	{ "chart", command_chart, OPTION_MEASURE | OPTION_SIZES | OPTION_COUNT, 0 },
-	{ "latency", command_latency, OPTION_MEASURE | OPTION_SECONDS | OPTION_COUNT, 0 },
-	{ "rpc", command_rpc, OPTION_MEASURE | OPTION_SIZES | OPTION_COUNT, 0 },
-	{ "socket", command_socket, OPTION_MEASURE | OPTION_SIZES | OPTION_COUNT, 0 },
-	{ "pipe", command_pipe, OPTION_MEASURE | OPTION_COUNT | OPTION_THREADS, 0 },
-	{ "first", command_first, OPTION_MEASURE | OPTION_COUNT, 0 },
-	{ "memfd", command_memfd, OPTION_MEASURE | OPTION_SIZES | OPTION_COUNT, 0 },
-	{ "scale", command_scale, (OPTION_MEASURE | OPTION_SIZES) & ~OPTION_PIN, 0 },
-	{ "fanout", command_fanout, OPTION_MEASURE | OPTION_SIZES | OPTION_COUNT, 0 },
-	{ "storm", command_storm, OPTION_MEASURE | OPTION_COUNT, 0 },
-	{ "tour", command_tour, OPTION_OUTPUT | OPTION_COUNT, 0 },
-	{ "compare", command_compare, OPTION_THRESHOLD, 2 },
+	{ "chart", command_chart, OPTION_MEASURE | OPTION_SIZES | OPTION_COUNT, 0,
+	  "calls with a payload and an empty reply, one at a time: transactions a\n"
+	  "second for 1 B to 4 MiB, over libkdbus with the payload in the message\n"
+	  "(COPY) and in a sealed memfd of its own (MEMFD), over dbus-daemon and\n"
+	  "dbus-broker with sd-bus, over a UNIX socket. One message: a call or a\n"
+	  "reply; a transaction is two.\n" },
+	{ "latency", command_latency, OPTION_MEASURE | OPTION_SECONDS | OPTION_COUNT, 0,
+	  "packets of 64 bytes that are answered with as many; both sides sleep in\n"
+	  "poll(2) as event loops do. A line a second; the latency is that of a\n"
+	  "packet there and back. One message: a packet, one way.\n" },
+	{ "rpc", command_rpc, OPTION_MEASURE | OPTION_SIZES | OPTION_COUNT, 0,
+	  "calls with a string, answered with two characters: seconds for 1000\n"
+	  "calls of 4 kB to 1 MB through libkdbus, a UNIX socket, and libdbus,\n"
+	  "sd-bus and GDBus on each D-Bus daemon. One message: a call or a reply.\n" },
+	{ "socket", command_socket, OPTION_MEASURE | OPTION_SIZES | OPTION_COUNT, 0,
+	  "calls with the same payload in request and reply: over a UNIX socket\n"
+	  "(single), over a relay process (dbus), over libkdbus; one at a time\n"
+	  "(sync), and with up to 32 of them or 128 KiB open (async). One\n"
+	  "message: one payload from application to application; that the relay\n"
+	  "forwards it does not make it two.\n" },
+	{ "pipe", command_pipe, OPTION_MEASURE | OPTION_COUNT | OPTION_THREADS, 0,
+	  "ping-pong of a number over pipe, eventfd, futex, UNIX socket and\n"
+	  "spinning shared memory. One message: one number, one way.\n" },
+	{ "first", command_first, OPTION_MEASURE | OPTION_COUNT, 0,
+	  "connecting, and the first calls to a peer never talked to, next to the\n"
+	  "steady state: 64 bytes each way. One message: a call or a reply.\n" },
+	{ "memfd", command_memfd, OPTION_MEASURE | OPTION_SIZES | OPTION_COUNT, 0,
+	  "calls that pass a sealed memfd: the same one again and again (pass: its\n"
+	  "first 4 KiB are read) or one made, filled and read in full each time\n"
+	  "(new), next to 64 bytes in the message (copy). One message: a call or a\n"
+	  "reply.\n" },
+	{ "scale", command_scale, (OPTION_MEASURE | OPTION_SIZES) & ~OPTION_PIN, 0,
+	  "1, 2, 4 ... pairs that call each other at the same time, pair n on CPU n:\n"
+	  "transactions a second of all, and what a pair loses to the others.\n"
+	  "One message: a call or a reply of 64 bytes.\n" },
+	{ "fanout", command_fanout, OPTION_MEASURE | OPTION_SIZES | OPTION_COUNT, 0,
+	  "a broadcast of 64 bytes to 1, 10, 100, 1000 receivers in one process, from\n"
+	  "sending until the last has it; and (no match) to one receiver while so\n"
+	  "many others have no match. One message: what one receiver gets.\n" },
+	{ "storm", command_storm, OPTION_MEASURE | OPTION_COUNT, 0,
+	  "connect, take a name, call, leave; then 500 connections at once: memory\n"
+	  "and descriptors of the daemon. One message: the call or its reply.\n" },
+	{ "tour", command_tour, OPTION_OUTPUT | OPTION_COUNT, 0,
+	  "the quick forms of chart, rpc, latency, socket and pipe: tables, pictures\n"
+	  "and a page that shows them, in the folder that --output names.\n" },
+	{ "compare", command_compare, OPTION_THRESHOLD, 2,
+	  "which rows of B are slower than in A by more than noise and more than\n"
+	  "the threshold (5 %). Status 1 if any is, 2 if no difference could show.\n" },
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
-static const char help_text[] =
-	"Usage: kdbus-bench SUBCOMMAND [OPTION...]\n"
-	"       kdbus-bench compare [--against SUBJECT] [--threshold PERCENT] A.json B.json\n"
-	"Measure kdbus next to what would be used instead, in one run.\n"
-	"\n"
-	"  chart    calls with a payload and an empty reply, one at a time: transactions a\n"
-	"           second for 1 B to 4 MiB, over libkdbus with the payload in the message\n"
-	"           (COPY) and in a sealed memfd of its own (MEMFD), over dbus-daemon and\n"
-	"           dbus-broker with sd-bus, over a UNIX socket. One message: a call or a\n"
-	"           reply; a transaction is two.\n"
-	"  latency  packets of 64 bytes that are answered with as many; both sides sleep in\n"
-	"           poll(2) as event loops do. A line a second; the latency is that of a\n"
-	"           packet there and back. One message: a packet, one way.\n"
-	"  rpc      calls with a string, answered with two characters: seconds for 1000\n"
-	"           calls of 4 kB to 1 MB through libkdbus, a UNIX socket, and libdbus,\n"
-	"           sd-bus and GDBus on either D-Bus daemon. One message: a call or a reply.\n"
-	"  socket   calls with the same payload in request and reply: over a UNIX socket\n"
-	"           (single), over a relay process (dbus), over libkdbus; one at a time\n"
-	"           (sync), and with up to 32 of them or 128 KiB open (async). One\n"
-	"           message: one payload from application to application; that the relay\n"
-	"           forwards it does not make it two.\n"
-	"  pipe     ping-pong of a number over pipe, eventfd, futex, UNIX socket and\n"
-	"           spinning shared memory. One message: one number, one way.\n"
-	"  first    connecting, and the first calls to a peer never talked to, next to the\n"
-	"           steady state: 64 bytes each way. One message: a call or a reply.\n"
-	"  memfd    calls that pass a sealed memfd: the same one again and again (pass: its\n"
-	"           first 4 KiB are read) or one made, filled and read in full each time\n"
-	"           (new), next to 64 bytes in the message (copy). One message: a call or a\n"
-	"           reply.\n"
-	"  scale    1, 2, 4 ... pairs that call each other at the same time, pair n on CPU n:\n"
-	"           transactions a second of all, and what a pair loses to the others.\n"
-	"           One message: a call or a reply of 64 bytes.\n"
-	"  fanout   a broadcast of 64 bytes to 1, 10, 100, 1000 receivers in one process, from\n"
-	"           sending until the last has it; and (no match) to one receiver while so\n"
-	"           many others have no match. One message: what one receiver gets.\n"
-	"  storm    connect, take a name, call, leave; then 500 connections at once: memory\n"
-	"           and descriptors of the daemon. One message: the call or its reply.\n"
-	"  tour     the quick forms of chart, rpc, latency, socket and pipe: tables, pictures\n"
-	"           and a page that shows them, in the folder that --output names.\n"
-	"  compare  which rows of B are slower than in A by more than noise and more than\n"
-	"           the threshold (5 %). Status 1 if any is, 2 if no difference could show.\n"
-	"\n"
-	"  --repeat N     repetitions of each measurement (7; 3 with --quick)\n"
-	"  --quick        take less than 20 seconds\n"
-	"  --pin CPU,...  bind client, server and daemon to these CPUs (not: scale)\n"
-	"  --busy N       with N competing processes that burn CPU\n"
-	"  --only A,...   measure these subjects and no others; names as in the tables\n"
-	"  --json FILE    write all samples and histograms (schema: bench/README.md)\n"
-	"  --plot F.svg   draw the table, with gnuplot\n"
-	"  --engine user  the engine libkdbus uses\n"
-	"  --kdbusd PATH  the daemon to start (default: KDBUSD, else next to this program)\n"
-	"  --corrupt N    damage request N on purpose: the run must fail\n"
-	"  --sizes N,...  payload sizes in bytes, k and M for 1024 and 1048576 (chart, rpc,\n"
-	"                 socket, memfd); numbers of pairs (scale) or receivers (fanout)\n"
-	"  --count N      transactions in a repetition (not: scale)\n"
-	"  --seconds N    how long for each subject; the repetitions (latency)\n"
-	"  --threads      two threads of one process instead of two processes (pipe)\n"
-	"  --output DIR   where to write; made if it is not there (tour)\n"
-	"  --against S    compare ratios to subject S, which nobody changed (compare)\n"
-	"  --threshold P  slower by less than P percent is no news (compare)\n"
-	"  --help         show this help\n"
-	"  --version      show the version\n"
-	"\n"
-	"Status: 0 done, 1 the measurement failed or compare found regressions, 2 wrong usage.\n";
+/* ---- help ---- */
+
+static void print_command(const struct command *c)
+{
+	const char *text, *end, *head = c->name;
+
+	for (text = c->text; *text; text = end + 1, head = "") {
+		end = strchr(text, '\n');
+		printf("  %-8s %.*s\n", head, (int)(end - text), text);
+	}
+}
+
+static void print_status(void)
+{
+	puts("\nStatus: 0 done, 1 the measurement failed or compare found regressions, 2 wrong "
+	     "usage, or\nfiles that cannot be compared.");
+}
+
+static void print_help(void)
+{
+	size_t i;
+
+	puts("Usage: kdbus-bench SUBCOMMAND [OPTION...]\n"
+	     "       kdbus-bench SUBCOMMAND --help\n"
+	     "       kdbus-bench compare [--against SUBJECT] [--threshold PERCENT] A.json B.json\n"
+	     "Measure kdbus next to what would be used instead, in one run.\n");
+	for (i = 0; i < N_COMMANDS; i++)
+		print_command(&commands[i]);
+	puts("\nOptions; each subcommand says with --help which of them it has:");
+	options_help(~0U, stdout);
+	print_status();
+}
+
+static void print_command_help(const struct command *c)
+{
+	printf("Usage: kdbus-bench %s%s [OPTION...]%s\n", c->name,
+	       c->options & OPTION_OUTPUT ? " --output DIR" : "",
+	       c->arguments ? " A.json B.json" : "");
+	print_command(c);
+	putchar('\n');
+	options_help(c->options, stdout);
+	print_status();
+}
+
+/* ---- running ---- */
 
 static const struct command *find(const char *name)
 {
@@ -124,16 +142,33 @@ static void raise_descriptor_limit(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static int run(const struct command *command, int argc, char **argv)
+/* What could not be printed was not done. */
+static int check_stdout(int status)
 {
-	struct options o;
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	fprintf(stderr, "kdbus-bench: cannot write to the standard output: %m\n");
+	return status ? status : 1;
+}
+
+static int show(const struct command *command, bool help)
+{
+	if (!help)
+		puts("kdbus-bench " KDBUS_VERSION);
+	else if (command)
+		print_command_help(command);
+	else
+		print_help();
+	return check_stdout(0);
+}
+
+static int run(const struct command *command, const struct options *o)
+{
 	int r;
 
-	if (options_parse(command->name, command->options, argc, argv, &o) < 0)
-		return 2;
-	if (o.n_arguments != command->arguments) {
+	if (o->n_arguments != command->arguments) {
 		fprintf(stderr, "kdbus-bench: %s takes %d arguments, not %d\n", command->name,
-			command->arguments, o.n_arguments);
+			command->arguments, o->n_arguments);
 		return 2;
 	}
 	raise_descriptor_limit();
@@ -141,23 +176,26 @@ static int run(const struct command *command, int argc, char **argv)
 		fprintf(stderr, "kdbus-bench: cannot catch signals: %m\n");
 		return 1;
 	}
-	r = command->run(&o);
+	r = command->run(o);
 	child_die_of_signal();
-	return r == -EINVAL ? 2 : r != 0;
+	return check_stdout(r == -EINVAL ? 2 : r != 0);
 }
 
 int main(int argc, char **argv)
 {
 	const struct command *command;
+	struct options o;
 
 	if (argc < 2)
 		return usage("no subcommand given", NULL);
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "--version")) {
-		fputs(argv[1][2] == 'h' ? help_text : "kdbus-bench " KDBUS_VERSION "\n", stdout);
-		return 0;
-	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "--version"))
+		return show(NULL, argv[1][2] == 'h');
 	command = find(argv[1]);
 	if (!command)
 		return usage("no such subcommand:", argv[1]);
-	return run(command, argc - 1, argv + 1);
+	if (options_parse(command->name, command->options, argc - 1, argv + 1, &o) < 0)
+		return 2;
+	if (o.help || o.version)
+		return show(command, o.help);
+	return run(command, &o);
 }

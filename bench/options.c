@@ -9,16 +9,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "payload.h"
 #include "plot.h"
 
+#define REPEAT	     7
+#define REPEAT_QUICK 3
+
 enum {
 	OPT_REPEAT = 256,
 	OPT_QUICK,
-	OPT_BUSY,
 	OPT_PIN,
+	OPT_BUSY,
+	OPT_ONLY,
 	OPT_JSON,
 	OPT_PLOT,
 	OPT_ENGINE,
@@ -26,64 +31,92 @@ enum {
 	OPT_CORRUPT,
 	OPT_SIZES,
 	OPT_COUNT,
-	OPT_THREADS,
 	OPT_SECONDS,
+	OPT_THREADS,
 	OPT_OUTPUT,
-	OPT_THRESHOLD,
-	OPT_ONLY,
 	OPT_AGAINST,
+	OPT_THRESHOLD,
+	OPT_HELP,
+	OPT_VERSION,
+	OPT_END,
+};
+#define N_OPTIONS (OPT_END - OPT_REPEAT)
+
+#define ALWAYS (~0U)
+
+/* In the order of OPT_*: name, argument, the subcommands that know it, what it does. */
+static const struct {
+	const char *name;
+	const char *argument;
+	unsigned int needs;
+	const char *text;
+} table[N_OPTIONS] = {
+	{ "repeat", "N", OPTION_COMMON,
+	  "repetitions of each measurement (7; 3 with --quick, and less\n"
+	  "than 7 only with it)" },
+	{ "quick", NULL, OPTION_COMMON, "take less than 20 seconds" },
+	{ "pin", "CPU,...", OPTION_PIN, "bind client, server and daemon to these CPUs" },
+	{ "busy", "N", OPTION_COMMON, "with N competing processes that burn CPU" },
+	{ "only", "A,...", OPTION_COMMON,
+	  "measure these subjects and no others; names as in the tables" },
+	{ "json", "FILE", OPTION_COMMON,
+	  "write all samples and histograms (schema: bench/README.md)" },
+	{ "plot", "F.svg", OPTION_COMMON, "draw the table, with gnuplot" },
+	{ "engine", "user", OPTION_COMMON, "the engine libkdbus uses" },
+	{ "kdbusd", "PATH", OPTION_COMMON | OPTION_OUTPUT,
+	  "the daemon to start (default: KDBUSD, else next to this program)" },
+	{ "corrupt", "N", OPTION_COMMON, "damage request N on purpose: the run must fail" },
+	{ "sizes", "N,...", OPTION_SIZES,
+	  "payload sizes in bytes, k and M for 1024 and 1048576; for scale\n"
+	  "numbers of pairs, for fanout of receivers" },
+	{ "count", "N", OPTION_COUNT, "transactions in a repetition" },
+	{ "seconds", "N", OPTION_SECONDS, "how long for each subject: its repetitions" },
+	{ "threads", NULL, OPTION_THREADS, "two threads of one process instead of two processes" },
+	{ "output", "DIR", OPTION_OUTPUT, "where to write; made if it is not there" },
+	{ "against", "S", OPTION_THRESHOLD, "compare ratios to subject S, which nobody changed" },
+	{ "threshold", "P", OPTION_THRESHOLD, "slower by less than P percent is no news (5)" },
+	{ "help", NULL, ALWAYS, "show this help" },
+	{ "version", NULL, ALWAYS, "show the version" },
 };
 
-static const struct option long_options[] = {
-	{ "repeat", required_argument, NULL, OPT_REPEAT },
-	{ "quick", no_argument, NULL, OPT_QUICK },
-	{ "busy", required_argument, NULL, OPT_BUSY },
-	{ "pin", required_argument, NULL, OPT_PIN },
-	{ "json", required_argument, NULL, OPT_JSON },
-	{ "plot", required_argument, NULL, OPT_PLOT },
-	{ "engine", required_argument, NULL, OPT_ENGINE },
-	{ "kdbusd", required_argument, NULL, OPT_KDBUSD },
-	{ "corrupt", required_argument, NULL, OPT_CORRUPT },
-	{ "sizes", required_argument, NULL, OPT_SIZES },
-	{ "count", required_argument, NULL, OPT_COUNT },
-	{ "threads", no_argument, NULL, OPT_THREADS },
-	{ "seconds", required_argument, NULL, OPT_SECONDS },
-	{ "output", required_argument, NULL, OPT_OUTPUT },
-	{ "threshold", required_argument, NULL, OPT_THRESHOLD },
-	{ "only", required_argument, NULL, OPT_ONLY },
-	{ "against", required_argument, NULL, OPT_AGAINST },
-	{ NULL, 0, NULL, 0 },
-};
+static void make_long_options(struct option *to)
+{
+	unsigned int i;
 
-/* The subcommands that know an option. */
-static const unsigned int needs[] = {
-	[OPT_REPEAT - 256] = OPTION_COMMON,
-	[OPT_QUICK - 256] = OPTION_COMMON,
-	[OPT_BUSY - 256] = OPTION_COMMON,
-	[OPT_PIN - 256] = OPTION_PIN,
-	[OPT_JSON - 256] = OPTION_COMMON,
-	[OPT_PLOT - 256] = OPTION_COMMON,
-	[OPT_ENGINE - 256] = OPTION_COMMON,
-	[OPT_KDBUSD - 256] = OPTION_COMMON | OPTION_OUTPUT,
-	[OPT_CORRUPT - 256] = OPTION_COMMON,
-	[OPT_SIZES - 256] = OPTION_SIZES,
-	[OPT_COUNT - 256] = OPTION_COUNT,
-	[OPT_THREADS - 256] = OPTION_THREADS,
-	[OPT_SECONDS - 256] = OPTION_SECONDS,
-	[OPT_OUTPUT - 256] = OPTION_OUTPUT,
-	[OPT_THRESHOLD - 256] = OPTION_THRESHOLD,
-	[OPT_AGAINST - 256] = OPTION_THRESHOLD,
-	[OPT_ONLY - 256] = OPTION_COMMON,
-};
+	for (i = 0; i < N_OPTIONS; i++)
+		to[i] = (struct option){
+			.name = table[i].name,
+			.has_arg = table[i].argument ? required_argument : no_argument,
+			.val = OPT_REPEAT + (int)i,
+		};
+	to[i] = (struct option){ .name = NULL };
+}
 
-bool options_wants(const struct options *o, const char *subject)
+void options_help(unsigned int allowed, FILE *f)
+{
+	const char *text, *end;
+	char head[32];
+	unsigned int i;
+
+	for (i = 0; i < N_OPTIONS; i++) {
+		if (!(table[i].needs & allowed))
+			continue;
+		snprintf(head, sizeof(head), "--%s%s%s", table[i].name,
+			 table[i].argument ? " " : "", table[i].argument ? table[i].argument : "");
+		for (text = table[i].text; *text; text = *end ? end + 1 : end) {
+			end = strchrnul(text, '\n');
+			fprintf(f, "  %-15s %.*s\n", head, (int)(end - text), text);
+			head[0] = '\0';
+		}
+	}
+}
+
+bool options_names(const struct options *o, const char *subject)
 {
 	size_t n = strlen(subject);
 	const char *at = o->only;
 
-	if (!at)
-		return true;
-	for (; (at = strstr(at, subject)); at++)
+	for (; at && (at = strstr(at, subject)); at++)
 		if ((at == o->only || at[-1] == ',') && (at[n] == ',' || !at[n]))
 			return true;
 	return false;
@@ -231,6 +264,12 @@ static int take_number(int c, const char *value, struct options *o)
 static int take(int c, char *value, struct options *o)
 {
 	switch (c) {
+	case OPT_HELP:
+		o->help = true;
+		return 0;
+	case OPT_VERSION:
+		o->version = true;
+		return 0;
 	case OPT_QUICK:
 		o->quick = true;
 		return 0;
@@ -268,69 +307,143 @@ static int take(int c, char *value, struct options *o)
 	}
 }
 
-static const char *long_name(int c)
-{
-	const struct option *o;
-
-	for (o = long_options; o->name; o++)
-		if (o->val == c)
-			return o->name;
-	return "?";
-}
-
 /* Better now than after a long run. An empty file stays behind if the run fails. */
-static int check_writable(const char *option, const char *path)
+static int check_writable(const char *option, const char *path, struct stat *ret)
 {
 	int fd;
 
 	if (!path)
 		return 0;
 	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-	if (fd < 0) {
+	if (fd < 0 || fstat(fd, ret) < 0) {
 		fprintf(stderr, "kdbus-bench: --%s: cannot write %s: %m\n", option, path);
+		if (fd >= 0)
+			close(fd);
 		return -EINVAL;
 	}
 	close(fd);
 	return 0;
 }
 
+static int check_files(const struct options *o)
+{
+	struct stat json, plot;
+	int r = check_writable("json", o->json, &json);
+
+	if (r == 0)
+		r = check_writable("plot", o->plot, &plot);
+	if (r < 0 || !o->plot)
+		return r;
+	if (o->json && json.st_dev == plot.st_dev && json.st_ino == plot.st_ino &&
+	    S_ISREG(json.st_mode)) {
+		fprintf(stderr, "kdbus-bench: --json and --plot: %s and %s are the same file\n",
+			o->json, o->plot);
+		return -EINVAL;
+	}
+	if (!plot_available()) {
+		fprintf(stderr,
+			"kdbus-bench: --plot needs gnuplot; the package gnuplot-nox brings it\n");
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* A program without a slash is looked for in PATH, by who runs it. */
+static int check_kdbusd(const struct options *o)
+{
+	const char *path = o->kdbusd ? o->kdbusd : getenv("KDBUSD");
+	struct stat st;
+	int error = 0;
+
+	if (!path || (*path && !strchr(path, '/')))
+		return 0;
+	if (stat(path, &st) < 0 || access(path, X_OK) < 0)
+		error = errno;
+	else if (!S_ISREG(st.st_mode))
+		error = EACCES;
+	if (!error)
+		return 0;
+	fprintf(stderr,
+		"kdbus-bench: %s: cannot run '%s': %s; for example: --kdbusd "
+		"build/daemon/kdbusd\n",
+		o->kdbusd ? "--kdbusd" : "KDBUSD", path, strerror(error));
+	return -EINVAL;
+}
+
+/* The repetitions that a statement about a difference needs (stats and judge). */
+static int check_repeat(struct options *o)
+{
+	unsigned int given = o->seconds ? o->seconds : o->repeat;
+
+	if (o->seconds && o->repeat) {
+		fprintf(stderr, "kdbus-bench: --seconds and --repeat: the seconds are the "
+				"repetitions; give one of both\n");
+		return -EINVAL;
+	}
+	if (given && given < REPEAT && !o->quick) {
+		fprintf(stderr, "kdbus-bench: --%s %u: less than %d only with --quick\n",
+			o->seconds ? "seconds" : "repeat", given, REPEAT);
+		return -EINVAL;
+	}
+	o->repeat = given ? given : o->quick ? REPEAT_QUICK : REPEAT;
+	return 0;
+}
+
+static int check_all(struct options *o, unsigned int allowed)
+{
+	int r = check_repeat(o);
+
+	if (r == 0 && allowed & (OPTION_COMMON | OPTION_OUTPUT))
+		r = check_kdbusd(o);
+	return r == 0 ? check_files(o) : r;
+}
+
+static int refuse(int c, unsigned int allowed, const char *name, const char *what)
+{
+	/* A value for an option that has none comes as a known one that is not understood. */
+	int known = c == '?' && optopt >= OPT_REPEAT ? optopt : c;
+
+	if (known >= OPT_REPEAT && !(table[known - OPT_REPEAT].needs & allowed))
+		fprintf(stderr, "kdbus-bench: %s has no option --%s; try: kdbus-bench %s --help\n",
+			name, table[known - OPT_REPEAT].name, name);
+	else
+		fprintf(stderr, "kdbus-bench: %s: %s; try: kdbus-bench %s --help\n", what,
+			c == ':'	    ? "a value is missing" :
+			known >= OPT_REPEAT ? "this option takes no value" :
+					      "no such option",
+			name);
+	return -EINVAL;
+}
+
+/* What was not understood: a short option by its letter, as it may stand among others. */
+static const char *culprit(char **argv, char *buf)
+{
+	if (!optopt || optopt >= OPT_REPEAT)
+		return argv[optind - 1];
+	snprintf(buf, 3, "-%c", optopt);
+	return buf;
+}
+
 int options_parse(const char *name, unsigned int allowed, int argc, char **argv,
 		  struct options *ret)
 {
 	struct options o = { .threshold = 1.05, .argc = argc, .argv = argv };
+	struct option long_options[N_OPTIONS + 1];
+	char letter[3];
 	int c, r = 0;
 
+	make_long_options(long_options);
 	optind = 1;
 	opterr = 0;
 	while (r == 0 && (c = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
-		if (c == '?' || c == ':') {
-			fprintf(stderr, "kdbus-bench: %s: %s; try: kdbus-bench --help\n",
-				argv[optind - 1],
-				c == ':' ? "a value is missing" : "no such option");
-			return -EINVAL;
-		}
-		if (!(needs[c - 256] & allowed)) {
-			fprintf(stderr,
-				"kdbus-bench: %s has no option --%s; try: kdbus-bench "
-				"--help\n",
-				name, long_name(c));
-			return -EINVAL;
-		}
+		if (c == '?' || c == ':' || !(table[c - OPT_REPEAT].needs & allowed))
+			return refuse(c, allowed, name, culprit(argv, letter));
 		r = take(c, optarg, &o);
 	}
-	if (r == 0)
-		r = check_writable("json", o.json);
-	if (r == 0)
-		r = check_writable("plot", o.plot);
-	if (r == 0 && o.plot && !plot_available()) {
-		fprintf(stderr,
-			"kdbus-bench: --plot needs gnuplot; the package gnuplot-nox brings it\n");
-		r = -EINVAL;
-	}
+	if (r == 0 && !o.help && !o.version)
+		r = check_all(&o, allowed);
 	if (r < 0)
 		return -EINVAL;
-	if (!o.repeat)
-		o.repeat = o.quick ? 3 : 7;
 	o.arguments = argv + optind;
 	o.n_arguments = argc - optind;
 	*ret = o;

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #define OPTIONS_LIST_MAX 64
 
@@ -30,7 +31,7 @@ enum {
 
 /**
  * struct options - what was asked for
- * @repeat: measurements of each cell, 0 if not given
+ * @repeat: measurements of each cell
  * @cpus: from --pin: of client, server, daemon, starting over when there are fewer
  * @sizes: from --sizes, in the order given
  * @count: from --count, 0 if not given
@@ -43,6 +44,8 @@ enum {
  */
 struct options {
 	unsigned int repeat;
+	bool help;
+	bool version;
 	bool quick;
 	bool threads;
 	unsigned int busy;
@@ -74,13 +77,18 @@ struct options {
  * @argv: likewise
  * @ret: the options, defaults filled in
  *
+ * With --help or --version nothing else is checked that is not wrong in itself.
+ *
  * Return: 0, or -EINVAL after a message.
  */
 int options_parse(const char *name, unsigned int allowed, int argc, char **argv,
 		  struct options *ret);
 
-/** options_wants() - does --only ask for @subject, or is there no --only? */
-bool options_wants(const struct options *o, const char *subject);
+/** options_help() - a line or two for each option that a subcommand with @allowed has */
+void options_help(unsigned int allowed, FILE *f);
+
+/** options_names() - is @subject among what --only names? */
+bool options_names(const struct options *o, const char *subject);
 
 /** options_size() - a number with k or M behind it for 1024 and 1048576; false if it is none */
 bool options_size(const char *text, uint64_t *ret);

@@ -8,11 +8,13 @@ int plan_run(const struct plan *plan, const struct options *o)
 {
 	struct report report;
 	struct set set;
-	int r;
+	int r = set_check_only(plan->subjects, plan->n_subjects, o);
 
+	if (r < 0)
+		return r;
 	report_init(&report, plan->name, o);
-	if (plan->note)
-		plan->note(&report);
+	set_note_limits(plan->subjects, plan->columns, plan->n_columns, plan->rows, plan->n_rows,
+			&report);
 	r = set_start(&set, plan->subjects, plan->n_subjects, o, &report);
 	if (r == 0) {
 		r = set_measure(&set, plan->columns, plan->n_columns, plan->rows, plan->n_rows,

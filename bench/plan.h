@@ -12,7 +12,6 @@
  * struct plan - a subcommand's measurement
  * @name: subcommand
  * @print: its table, from a report that is complete
- * @note: called before anything is started, to note what cannot be measured; optional
  */
 struct plan {
 	const char *name;
@@ -22,7 +21,6 @@ struct plan {
 	unsigned int n_columns;
 	const struct row *rows;
 	unsigned int n_rows;
-	void (*note)(struct report *r);
 	void (*print)(const struct report *r);
 };
 

@@ -40,11 +40,17 @@ void report_clear(struct report *r)
 
 void report_peer(struct report *r, const char *subject, const char *version, const char *missing)
 {
-	struct report_peer *p = &r->peers[r->n_peers];
+	struct report_peer *p = r->peers;
 
-	if (r->n_peers == REPORT_PEERS_MAX)
+	/* In a run of several parts it may be noted again: one that was measured once was. */
+	for (; p < r->peers + r->n_peers && strcmp(p->subject, subject); p++)
+		;
+	if (p == r->peers + REPORT_PEERS_MAX)
 		return;
-	r->n_peers++;
+	if (p == r->peers + r->n_peers)
+		r->n_peers++;
+	else if (missing && missing[0])
+		return;
 	snprintf(p->subject, sizeof(p->subject), "%s", subject);
 	snprintf(p->version, sizeof(p->version), "%s", version ? version : "");
 	snprintf(p->missing, sizeof(p->missing), "%s", missing ? missing : "");
@@ -272,8 +278,8 @@ static void judge(const struct cell *own, const struct cell *best, FILE *f)
 			own->subject, best->subject, q.ratio, q.low, q.high);
 }
 
-void report_verdict(const struct report *r, const char *subject, const char *const *others,
-		    unsigned int n_others, FILE *f)
+void report_verdict(const struct report *r, const char *subject, const char *what,
+		    const char *const *others, unsigned int n_others, FILE *f)
 {
 	const struct cell *best;
 	bool first = true;
@@ -286,8 +292,10 @@ void report_verdict(const struct report *r, const char *subject, const char *con
 		if (!best)
 			continue;
 		if (first)
-			fprintf(f, "\nVerdict: against the fastest of the others in each row; in "
-				   "brackets the 95 %% interval\n");
+			fprintf(f,
+				"\nVerdict: against %s in each row; in brackets the 95 %% "
+				"interval\n",
+				what);
 		first = false;
 		judge(r->cells[i], best, f);
 	}

@@ -91,9 +91,9 @@ void report_details(const struct report *r, FILE *f);
 /** report_missing() - a line for each peer that is not there */
 void report_missing(const struct report *r, FILE *f);
 
-/** report_verdict() - in words, how @subject compares with the fastest of @others in each row */
-void report_verdict(const struct report *r, const char *subject, const char *const *others,
-		    unsigned int n_others, FILE *f);
+/** report_verdict() - in words, how @subject compares with @what: the fastest of @others */
+void report_verdict(const struct report *r, const char *subject, const char *what,
+		    const char *const *others, unsigned int n_others, FILE *f);
 
 /** report_files() - write what --json and --plot ask for; 0 or -EIO after a message */
 int report_files(const struct report *r);

@@ -18,13 +18,70 @@ void set_progress(const char *what, const char *row, unsigned int i, unsigned in
 	fflush(stderr);
 }
 
+/* ---- what --only names ---- */
+
+static bool wants_subject(const struct options *o, const struct subject *s)
+{
+	return !o->only || options_names(o, s->name) ||
+	       (s->columns[0] && options_names(o, s->columns[0])) ||
+	       (s->columns[1] && options_names(o, s->columns[1]));
+}
+
+static bool wants_column(const struct options *o, const struct subject *s, const struct column *c)
+{
+	return !o->only || options_names(o, s->name) || (c->name && options_names(o, c->name));
+}
+
+static bool is_name(const struct subject *s, const char *name)
+{
+	return !strcmp(s->name, name) || (s->columns[0] && !strcmp(s->columns[0], name)) ||
+	       (s->columns[1] && !strcmp(s->columns[1], name));
+}
+
+static int refuse_name(const struct subject *subjects, unsigned int n, const char *name)
+{
+	unsigned int i, j;
+
+	fprintf(stderr, "kdbus-bench: --only: there is no subject '%s'; there are: ", name);
+	for (i = 0; i < n; i++) {
+		fprintf(stderr, "%s%s", i ? ", " : "", subjects[i].name);
+		for (j = 0; j < 2 && subjects[i].columns[j]; j++)
+			fprintf(stderr, ", %s", subjects[i].columns[j]);
+	}
+	fputc('\n', stderr);
+	return -EINVAL;
+}
+
+int set_check_only(const struct subject *subjects, unsigned int n, const struct options *o)
+{
+	char name[64];
+	const char *at = o->only;
+	unsigned int i;
+	size_t length;
+
+	while (at) {
+		length = strcspn(at, ",");
+		snprintf(name, sizeof(name), "%.*s", (int)length, at);
+		for (i = 0; i < n && !is_name(&subjects[i], name); i++)
+			;
+		if (i == n)
+			return refuse_name(subjects, n, name);
+		at = at[length] ? at + length + 1 : NULL;
+	}
+	return 0;
+}
+
+/* ---- starting and stopping ---- */
+
 /* Why subject i cannot be measured; "" if it can. */
 static const char *lacks(const struct set *s, const struct options *o, const struct subject *sub,
 			 char *buf, size_t size)
 {
 	buf[0] = '\0';
-	if (!options_wants(o, sub->name))
+	if (!wants_subject(o, sub))
 		snprintf(buf, size, "left out by --only");
+	else if (sub->missing)
+		snprintf(buf, size, "%s", sub->missing);
 	else if (!sub->transport)
 		snprintf(buf, size, "not in this build; install the package %s and build anew",
 			 sub->package);
@@ -41,7 +98,8 @@ static int start_buses(struct set *s, const struct options *o)
 
 	for (i = 0; i < s->n; i++)
 		wanted[s->subjects[i].bus] |= s->subjects[i].transport != NULL &&
-					      options_wants(o, s->subjects[i].name);
+					      !s->subjects[i].missing &&
+					      wants_subject(o, &s->subjects[i]);
 	for (i = 1; i < N_BUSES && r == 0; i++) {
 		if (wanted[i])
 			r = bus_start(i, o, &s->buses[i]);
@@ -115,13 +173,28 @@ void set_stop(struct set *s)
 			bus_stop(&s->buses[i]);
 }
 
-unsigned int set_columns(const struct set *s, enum job_kind kind, struct column *ret)
-{
-	unsigned int i;
+/* ---- measuring ---- */
 
-	for (i = 0; i < s->n; i++)
-		ret[i] = (struct column){ .subject = i, .kind = kind };
-	return s->n;
+void set_note_limits(const struct subject *subjects, const struct column *columns,
+		     unsigned int n_columns, const struct row *rows, unsigned int n_rows,
+		     struct report *report)
+{
+	char what[64], limit[24];
+	unsigned int i, j;
+
+	for (i = 0; i < n_columns; i++) {
+		for (j = 0; j < n_rows; j++)
+			if (columns[i].max && rows[j].order.job.request > columns[i].max)
+				break;
+		if (j == n_rows ||
+		    !wants_column(report->options, &subjects[columns[i].subject], &columns[i]))
+			continue;
+		options_format_size(columns[i].max, limit, sizeof(limit));
+		snprintf(what, sizeof(what), "%s above %s",
+			 columns[i].name ? columns[i].name : subjects[columns[i].subject].name,
+			 limit);
+		report_peer(report, what, NULL, columns[i].limit);
+	}
 }
 
 static int measure_cell(struct set *s, const struct column *col, const struct row *row,
@@ -132,7 +205,8 @@ static int measure_cell(struct set *s, const struct column *col, const struct ro
 	struct cell *cell;
 	int r;
 
-	if (!link || (col->max && order.job.request > col->max))
+	if (!link || (col->max && order.job.request > col->max) ||
+	    !wants_column(report->options, &s->subjects[col->subject], col))
 		return 0;
 	if (col->kind != JOB_COPY)
 		order.job.kind = col->kind;

@@ -18,6 +18,8 @@
  * @bus: the bus it needs
  * @transport: how it talks, NULL if this build lacks it
  * @package: the package whose absence at build time is the reason for that
+ * @columns: names of columns that are not the subject's own, which --only may name too
+ * @missing: why it is not to be measured, or NULL
  * @relayed: with a relay
  * @receivers, @matching: see struct link_plan
  */
@@ -26,6 +28,8 @@ struct subject {
 	enum bus_kind bus;
 	const struct transport *transport;
 	const char *package;
+	const char *columns[2];
+	const char *missing;
 	bool relayed;
 	unsigned int receivers;
 	bool matching;
@@ -40,6 +44,13 @@ struct set {
 	pid_t hogs[256];
 	unsigned int n_hogs;
 };
+
+/**
+ * set_check_only() - does --only name what is there?
+ *
+ * Return: 0, or -EINVAL after a message that lists what there is.
+ */
+int set_check_only(const struct subject *subjects, unsigned int n, const struct options *o);
 
 /**
  * set_start() - start what @subjects need
@@ -60,6 +71,7 @@ void set_stop(struct set *s);
  * @name: of the cells; NULL: the subject's
  * @kind: how requests carry their payload, if not as the row says (JOB_COPY)
  * @max: largest payload it is measured with, 0 for no limit
+ * @limit: why that is so
  * @each: called after each measurement with its result in shared memory; optional
  */
 struct column {
@@ -67,6 +79,7 @@ struct column {
 	const char *name;
 	enum job_kind kind;
 	size_t max;
+	const char *limit;
 	int (*each)(const struct link *l, struct report *r);
 };
 
@@ -87,8 +100,10 @@ struct row {
 int set_measure(struct set *s, const struct column *columns, unsigned int n_columns,
 		const struct row *rows, unsigned int n_rows, struct report *report);
 
-/** set_columns() - a plain column for each subject; returns how many */
-unsigned int set_columns(const struct set *s, enum job_kind kind, struct column *ret);
+/** set_note_limits() - note in @report the columns that have rows beyond their limit */
+void set_note_limits(const struct subject *subjects, const struct column *columns,
+		     unsigned int n_columns, const struct row *rows, unsigned int n_rows,
+		     struct report *report);
 
 /** set_progress() - what is being measured, on stderr if that is a terminal; NULL clears it */
 void set_progress(const char *what, const char *row, unsigned int i, unsigned int n);

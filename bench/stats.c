@@ -68,7 +68,8 @@ struct stats_ratio stats_paired(const double *a, const double *b, size_t n)
 	for (i = 0; i < n; i++)
 		squares += pow(log(b[i] / a[i]) - mean, 2);
 	if (n > 1)
-		half = stats_student_quantile(0.025, (double)n - 1) * sqrt(squares / (double)(n - 1) / (double)n);
+		half = stats_student_quantile(0.025, (double)n - 1) *
+		       sqrt(squares / (double)(n - 1) / (double)n);
 	return (struct stats_ratio){ exp(mean), exp(mean - half), exp(mean + half) };
 }
 
@@ -133,7 +134,7 @@ double stats_student_quantile(double p, double df)
 
 	while (stats_student(high, df) > p && high < 1e300)
 		high *= 2;
-	for (i = 0; i < 60 && high - low > 1e-9 * high; i++) {
+	for (i = 0; i < 60 && high - low > 1e-6 * high; i++) {
 		middle = (low + high) / 2;
 		if (stats_student(middle, df) > p)
 			low = middle;

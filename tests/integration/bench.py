@@ -100,7 +100,7 @@ def measurements():
     measure('fanout', '--count', '3', '--sizes', '1,20',
             rows=['1', '1 no match', '20', '20 no match'], subjects=buses)
     measure('storm', '--count', '3', rows=['cycle', 'memory peak', 'fds after'], subjects=buses)
-    measure('scale', '--sizes', '1,3', rows=['1 pair', '3 pairs'], subjects=('socket', *buses))
+    measure('scale', '--sizes', '3', rows=['1 pair', '3 pairs'], subjects=('socket', *buses))
 
 
 def rewrite(name, source, change):
@@ -267,14 +267,52 @@ def pictures():
                 problems.append(picture)
         problems += ['' if path('tour/index.html') in run.stdout else 'the folder is not named']
     check('tour: tables, pictures, page', problems)
-    for name, *args in (('first', '--count', '2'), ('fanout', '--count', '2', '--sizes', '1,3'),
-                        ('storm', '--count', '2'), ('scale', '--sizes', '1,2'),
-                        ('memfd', '--count', '2')):
-        run = bench(name, '--quick', '--repeat', '1', '--plot', path(name + '.svg'), *args)
-        with open(path(name + '.svg'), encoding='utf-8') as file:
-            drawn = file.read()
-        check(f'{name}: --plot draws', [
-            '' if run.returncode == 0 and not run.stderr and '</svg>' in drawn else run.stderr])
+    drawings()
+
+
+SERIES = re.compile(r'<g id="gnuplot_plot_\w+" ><title>(.*?)</title>(.*?)(?=<g id="gnuplot_plot|$)',
+                    re.S)
+
+
+def series_problems(drawn):
+    """Each series can be told from all others, and no mark lies on the axes or beyond."""
+    number = r'([\d.]+)'
+    left, top, bottom, right = re.search(
+        f"stroke='black' +d='M{number},{number} L[^ ]+,{number} L{number},[^']+ Z", drawn).groups()
+    looks = {}
+    for title, body in SERIES.findall(drawn):
+        stroke = re.search(r"<path stroke='(.*?)'( +stroke-dasharray='.*?')?", body)
+        marks = re.findall(r"#(gpPt\d+)' transform='translate\(([\d.]+),([\d.]+)\)", body)
+        look = (stroke.groups(), {mark for mark, _, _ in marks}.pop())
+        if look in looks.values():
+            yield f'{title} looks like another one: {look}'
+        looks[title] = look
+        # The last one stands in the key, right of all.
+        for _, x, y in marks[:-1]:
+            if not (float(left) + 3 < float(x) < float(right) - 3 and
+                    float(top) + 3 < float(y) < float(bottom) - 3):
+                yield f'{title}: {x},{y} is cut'
+    if len(looks) < 2:
+        yield f'{len(looks)} series'
+
+
+def drawings():
+    """Every subcommand's picture; file names with all that a shell or gnuplot could trip over."""
+    problems = []
+    for name, *args in (('chart', '--count', '2', '--sizes', '1,64k'), ('first', '--count', '2'),
+                        ('rpc', '--count', '2', '--sizes', '4k'),
+                        ('fanout', '--count', '2', '--sizes', '1,3'), ('storm', '--count', '2'),
+                        ('scale', '--sizes', '1,2'), ('memfd', '--count', '2'),
+                        ('socket', '--count', '9', '--sizes', '64,4k'),
+                        ('pipe', '--count', '20')):
+        file = path(f'a\'b" $x\\n%d {name}.svg')
+        run = bench(name, '--quick', '--repeat', '2', '--plot', file, *args)
+        if run.returncode or run.stderr:
+            problems.append(f'{name}: status {run.returncode}: {run.stderr}')
+            continue
+        with open(file, encoding='utf-8') as svg:
+            problems += [f'{name}: {problem}' for problem in series_problems(svg.read())]
+    check('--plot: each series can be told from the others, none is cut', problems)
 
 
 def descriptors():
@@ -307,6 +345,83 @@ def corruption():
     check('a byte damaged on purpose fails the run over every transport', problems)
 
 
+def all_options():
+    return set(re.findall(r'^  --(\w+)', bench('--help').stdout, re.M))
+
+
+SUBCOMMANDS = ('chart', 'latency', 'rpc', 'socket', 'pipe', 'first', 'memfd', 'scale', 'fanout',
+               'storm', 'tour', 'compare')
+
+
+def helping():
+    """--help works wherever it stands and names the options that are accepted, and no others."""
+    problems = []
+    options = all_options()
+    for name in SUBCOMMANDS:
+        run = bench(name, '--help')
+        shown = set(re.findall(r'^  --(\w+)', run.stdout, re.M))
+        problems += [run.stderr, '' if run.returncode == 0 and name in run.stdout else name]
+        for option in options:
+            run = bench(name, f'--{option}=1', '--help')
+            known = 'has no option' not in run.stderr
+            if known != (option in shown):
+                problems.append(f'{name} --{option}: shown {option in shown}, known {known}')
+        run = bench(name, '--version')
+        if run.returncode or not run.stdout.startswith('kdbus-bench '):
+            problems.append(f'{name} --version: {run.stdout}{run.stderr}')
+    check('--help of each subcommand names its options', problems)
+
+
+def full_disk():
+    """What could not be printed is no success."""
+    problems = []
+    cases = [['--help'], ['--version'], ['pipe', '--quick', '--repeat', '1', '--count', '9'],
+             ['compare', recorded('chart-1'), recorded('chart-2')],
+             ['scale', '--quick', '--repeat', '1', '--sizes', '1', '--only', 'socket']]
+    for args in cases + [[name, '--help'] for name in SUBCOMMANDS]:
+        with open('/dev/full', 'w', encoding='ascii') as full:
+            run = subprocess.run([BENCH, *args], env=dict(os.environ, KDBUSD=KDBUSD), stdout=full,
+                                 stderr=subprocess.PIPE, text=True, check=False)
+        if run.returncode != 1 or 'standard output' not in run.stderr:
+            problems.append(f'{args}: status {run.returncode}: {run.stderr}')
+    check('a full disk under the standard output fails', problems)
+
+
+def limits():
+    """A size that a column cannot have is a line with the reason, in each subcommand."""
+    problems = []
+    for name, words in (('chart', 'COPY above 2M'), ('rpc', 'libkdbus above 2M'),
+                        ('socket', 'libkdbus above 2M')):
+        for size, told in (('2M', False), ('2097153', True), ('1,4M', True)):
+            run = bench(name, '--quick', '--repeat', '1', '--count', '1', '--sizes', size,
+                        '--only', 'libkdbus' if name != 'chart' else 'COPY')
+            if run.returncode or (re.search(f'^{words} +not measured', run.stdout, re.M)
+                                  is not None) != told:
+                problems.append(f'{name} {size}: {run.stdout}{run.stderr}')
+    run = bench('chart', '--quick', '--repeat', '1', '--count', '1', '--sizes', '1',
+                '--only', 'COPY,socket')
+    if not re.search(r'^ +1 +\d+ +- +- +- +\d+ +[\d.]+ +-$', run.stdout, re.M):
+        problems.append(f'--only a column: {run.stdout}{run.stderr}')
+    check('sizes and columns that are not measured', problems)
+    run = subprocess.run(['sh', '-c', 'ulimit -n 512; exec "$@"', 'sh', BENCH, 'fanout', '--quick',
+                          '--sizes', '1,1000'], env=dict(os.environ, KDBUSD=KDBUSD),
+                         capture_output=True, text=True, check=False)
+    check('fanout: more receivers than descriptors are refused at once', [
+        '' if run.returncode == 2 and not run.stdout and 'the limit is 512' in run.stderr
+        else run.stdout + run.stderr])
+
+
+def losses():
+    """What a pair loses is said of a single pair's rate, also if that was not asked for."""
+    run = bench('scale', '--quick', '--repeat', '1', '--sizes', '2', '--only', 'socket',
+                '--json', path('scale.json'))
+    rates = {cell['row']: 1e9 / cell['median'] for cell in read_json('scale.json')['cells']}
+    loss = re.search(r'^2 pairs .*?(-?\d+)%', run.stdout, re.M)
+    wanted = 100 * (1 - rates['2 pairs'] / 2 / rates['1 pair'])
+    check('scale: losses are against one pair', [
+        '' if loss and abs(int(loss[1]) - wanted) < 1 else f'{wanted}: {run.stdout}{run.stderr}'])
+
+
 def refusals():
     cases = (
         ([], 'no subcommand'),
@@ -330,7 +445,18 @@ def refusals():
         (['scale', '--pin', '0'], 'has no option --pin'),
         (['scale', '--sizes', '100'], 'at most 64'),
         (['pipe', 'surplus'], 'arguments'),
-        (['pipe', '--only', 'carrier pigeon', '--quick'], 'nothing to measure'),
+        (['pipe', '--repeat', '6'], 'only with --quick'),
+        (['latency', '--seconds', '6'], 'only with --quick'),
+        (['latency', '--seconds', '9', '--repeat', '9'], 'one of both'),
+        (['pipe', '-x'], '-x: no such option'),
+        (['pipe', '--only', 'spin', '--pin', '0', '--quick'], 'nothing to measure'),
+        (['chart', '--quick', '--kdbusd', path('none')], 'cannot run'),
+        (['tour', '--output', path('t'), '--kdbusd', path('none')], 'cannot run'),
+        (['chart', '--quick', '--kdbusd', '/'], 'cannot run'),
+        (['chart', '--quick', '--kdbusd', '/bin/true'], 'cannot start'),
+        (['pipe', '--json', path('same'), '--plot', path('./same')], 'same file'),
+        *(([name, '--only', names, '--quick'], "no subject '")
+          for name in SUBCOMMANDS[:-2] for names in ('carrier pigeon', '', 'socket,', ',x')),
         (['pipe', '--json', path('no/such/file')], 'cannot write'),
     )
     problems = []
@@ -338,6 +464,9 @@ def refusals():
         run = bench(*args)
         if run.returncode != 2 or words not in run.stderr:
             problems.append(f'{args}: status {run.returncode}: {run.stderr}{run.stdout}')
+    run = bench('chart', '--only', 'COPY,dbus-daemonX')
+    names = ('libkdbus', 'COPY', 'MEMFD', *BUSES, 'socket')
+    problems += [f'{name} is not listed' for name in names if name not in run.stderr]
     check('wrong usage: a clear message and status 2', problems)
 
 
@@ -354,7 +483,7 @@ def descendants(pid):
     return found
 
 
-def interrupted(*args, children):
+def interrupted(*args, children, by=signal.SIGINT):
     """Interrupt a run once all its children are there; all are gone when it has ended."""
     environment = dict(os.environ, KDBUSD=KDBUSD)
     with subprocess.Popen([BENCH, *args], env=environment, stdout=subprocess.DEVNULL,
@@ -363,12 +492,12 @@ def interrupted(*args, children):
         while run.poll() is None and len(started) < children:
             started = descendants(run.pid)
             time.sleep(0.01)
-        run.send_signal(signal.SIGINT)
+        run.send_signal(by)
         stderr = run.communicate()[1]
     left = [pid for pid in started if os.path.exists(f'/proc/{pid}')]
-    check(f'{args[0]}: nothing is left after SIGINT', [
+    check(f'{args[0]}: nothing is left after {by.name}', [
         f'{len(started)} children, {stderr}' if len(started) < children else '',
-        f'status {run.returncode}' if run.returncode != -signal.SIGINT else '',
+        f'status {run.returncode}' if run.returncode != -by else '',
         f'left: {left}' if left else '',
         f'files: {os.listdir(os.environ["XDG_RUNTIME_DIR"])}'
         if [f for f in os.listdir(os.environ['XDG_RUNTIME_DIR'])
@@ -383,6 +512,10 @@ def main():
     comparisons()
     differing()
     pictures()
+    helping()
+    full_disk()
+    limits()
+    losses()
     descriptors()
     corruption()
     refusals()
@@ -390,6 +523,8 @@ def main():
     interrupted('socket', children=8)
     interrupted('chart', children=11)
     interrupted('storm', children=9)
+    for by in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        interrupted('chart', children=11, by=by)
     print(f'1..{len(RESULTS)}')
     for number, (name, problems) in enumerate(RESULTS, 1):
         print(f'{"not ok" if problems else "ok"} {number} - {name}')

@@ -92,14 +92,17 @@ static void student_tails(void **state)
 {
 	static const struct {
 		double t, df, p;
-	} known[] = { { 2.775945, 4, 0.025 },   { 2.178813, 12, 0.025 }, { 4.317791, 12, 0.0005 },
-		      { 1.959964, 1e9, 0.025 }, { 12.92398, 3, 0.0005 }, { 1.960439, 5000, 0.025 } };
+	} known[] = {
+		{ 2.775945, 4, 0.025 },	  { 2.178813, 12, 0.025 }, { 4.317791, 12, 0.0005 },
+		{ 1.959964, 1e9, 0.025 }, { 12.92398, 3, 0.0005 }, { 1.960439, 5000, 0.025 }
+	};
 	double t;
 	size_t i;
 
 	for (t = 0.001; t < 1e6; t *= 1.7) {
 		assert_true(fabs(stats_student(t, 1) / (atan(1 / t) / M_PI) - 1) < 1e-9);
-		assert_true(fabs(stats_student(t, 2) - 1 / (2 + t * t + t * sqrt(2 + t * t))) < 1e-12);
+		assert_true(fabs(stats_student(t, 2) - 1 / (2 + t * t + t * sqrt(2 + t * t))) <
+			    1e-12);
 		assert_true(fabs(stats_student(-t, 3) + stats_student(t, 3) - 1) < 1e-12);
 	}
 	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
