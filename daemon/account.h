@@ -20,6 +20,7 @@
 
 #define ACCOUNT_BYTES_MAX   (256UL << 20)
 #define ACCOUNT_HANDLES_MAX 4096U
+#define ACCOUNT_FILE_BYTES  (64UL << 10) /* what a descriptor that is handed back counts as */
 
 struct account {
 	struct rb_node node;

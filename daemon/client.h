@@ -103,6 +103,7 @@ struct awaited {
 	struct list_head entry;
 	u64 peer;
 	unsigned int n; /* messages handed back; a lane had room for LANE_MSGS_MAX */
+	unsigned int n_files; /* with them; a lane had room for twice LANE_FDS_MAX */
 };
 
 /* A message of the socket that waits for its turn: the channel is in use while it is received */

@@ -137,6 +137,8 @@ static void route(struct client *from, struct held *h)
 	if (h->n_files)
 		memcpy(relay.fds, h->files, h->n_files * sizeof(*h->files));
 	relay.n_fds = h->n_files;
+	if (wire_check_fds(&relay.wire, relay.fds) < 0)
+		return;
 	relay.payload = h->body + relay.wire.layout.payload_offset;
 	relay_route(&relay, &dst);
 }
@@ -231,26 +233,62 @@ static bool plausible(const struct ctl_hand_back *head)
 	return head->size <= CORE_CMD_MAX_SIZE + CORE_MSG_MAX_PAYLOAD_VEC_SIZE + 4096;
 }
 
+/* The message's own descriptors, behind the memfd it may have come in */
+static int take_files(struct client *c, struct held *h, const struct ctl_hand_back *head,
+		      unsigned int first)
+{
+	unsigned int i, n = head->fds + head->memfds;
+
+	if (!n)
+		return 0;
+	h->files = calloc(n, sizeof(*h->files));
+	if (!h->files)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		h->files[i] = c->post->fds[first + i];
+		c->post->fds[first + i] = -1;
+	}
+	h->n_files = n;
+	h->n_memfds = head->memfds;
+	return 0;
+}
+
+/* No more than the dead peer's lane had room for (rule 18) */
+static bool fits_lane(struct awaited *a, const struct ctl_hand_back *head)
+{
+	if (head->fds > LANE_FDS_MAX || head->memfds > LANE_FDS_MAX)
+		return false;
+	a->n_files += head->fds + head->memfds;
+	return a->n++ < LANE_MSGS_MAX && a->n_files <= 2 * LANE_FDS_MAX;
+}
+
 static int keep(struct client *c, struct awaited *a, const struct ctl_hand_back *head, size_t size)
 {
 	bool memfd = head->flags & CTL_HAND_BACK_MEMFD;
+	size_t held = head->size + (head->fds + head->memfds) * ACCOUNT_FILE_BYTES;
+	unsigned int n_fds = memfd + head->fds + head->memfds;
 	struct held *h;
 
-	if (!plausible(head) || a->n++ >= LANE_MSGS_MAX || (!memfd && head->size > size) ||
-	    c->post->n_fds != (memfd ? 1 : 0))
+	if (!plausible(head) || !fits_lane(a, head) || (!memfd && head->size > size) ||
+	    c->post->n_fds > n_fds)
 		return -EPROTO;
-	if (account_hold(c->account, head->size) < 0)
+	/* This process may have had no room for all of them. */
+	if (c->post->n_fds < n_fds || account_hold(c->account, held) < 0)
 		return 0;
 	h = memfd ? held_from_memfd(c->post->fds[0], head->size) :
 		    hold(head + 1, head->size, NULL, 0);
 	if (!h) {
-		account_drop(c->account, head->size);
+		account_drop(c->account, held);
 		return 0;
 	}
-	h->held = head->size;
+	h->held = held;
 	h->stamp = head->stamp;
 	h->sender = c->conn.id;
-	insert(&c->held, h);
+	INIT_LIST_HEAD(&h->entry);
+	if (take_files(c, h, head, memfd) < 0)
+		free_held(c, h);
+	else
+		insert(&c->held, h);
 	return 0;
 }
 

@@ -1,69 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Messages that go through the daemon: taken from a lane, checked, routed, answered. */
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/magic.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "lane/bulk.h"
 #include "client.h"
 #include "send.h"
-
-/* ---- descriptors (ABI 7.2) ---- */
-
-/* Never fstat() before it is known to be no file system's that can block: seals are asked first. */
-static int check_memfd(int fd, const struct kdbus_memfd *memfd)
-{
-	const int need = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
-	int seals = fcntl(fd, F_GET_SEALS);
-	struct statfs fs;
-	struct stat st;
-
-	if (seals < 0)
-		return -EMEDIUMTYPE;
-	if ((seals & need) != need)
-		return -ETXTBSY;
-	if (fstatfs(fd, &fs) < 0 || fs.f_type != TMPFS_MAGIC)
-		return -EMEDIUMTYPE;
-	if (fstat(fd, &st) < 0)
-		return -EBADF;
-	return memfd->start + memfd->size > (u64)st.st_size ? -EFAULT : 0;
-}
-
-static int check_fd(int fd)
-{
-	int domain;
-	socklen_t size = sizeof(domain);
-
-	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX)
-		return -EOPNOTSUPP;
-	return 0;
-}
-
-static int check_files(const struct relay *relay)
-{
-	const struct core_msg *m = &relay->wire.m;
-	const struct kdbus_item *item;
-	unsigned int i, memfd = m->n_fds;
-	int r = 0;
-
-	for (i = 0; i < m->n_fds && r == 0; i++)
-		r = check_fd(relay->fds[i]);
-	if (r < 0)
-		return r;
-	core_item_for_each(item, m->list.items, m->list.size) {
-		if (item->type != KDBUS_ITEM_PAYLOAD_MEMFD)
-			continue;
-		r = check_memfd(relay->fds[memfd++], &item->memfd);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
 
 /* ---- routing (ABI 7.4 to 7.9): core's steps, but for slots, which native callers keep ---- */
 
@@ -204,7 +147,7 @@ static int parse_and_route(struct client *c, const struct lane_env *env, unsigne
 	if (r < 0)
 		return r;
 	relay->payload = bulk ? bulk : body + relay->wire.layout.payload_offset;
-	r = check_files(relay);
+	r = wire_check_fds(&relay->wire, relay->fds);
 	return r < 0 ? r : relay_route(relay, ret_dst);
 }
 

@@ -218,7 +218,7 @@ void lane_bulk_return(struct lane_channel *ch, uint32_t bulk, uint32_t use)
 	own_store(ch, returned[i], use); /* B8 */
 	/* The writer may wait for a buffer; a ring that fails is as good as none. */
 	word_fence(); /* B4 */
-	if (ch->own && ch->peer && !ch->broken)
+	if (ch->own && ch->peer && !ch->broken && !ch->hungup)
 		lane_ring_for_space(ch);
 }
 

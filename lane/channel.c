@@ -35,27 +35,35 @@ void lane_channel_init(struct lane_channel *ch, const struct lane_ops *ops, int 
 	ch->state = state_of(LANE_ARMED, LANE_FIRST_NUMBER);
 }
 
-void lane_channel_deinit(struct lane_channel *ch)
+void lane_channel_hang_up(struct lane_channel *ch)
 {
 	unsigned int i;
 
-	if (!ch)
-		return;
-	lane_bulk_deinit(ch);
 	for (i = 0; i < ch->n_fds; i++)
 		if (ch->fds[i] >= 0)
 			ch->ops->close(ch->ops, ch->fds[i]);
 	ch->n_fds = 0;
 	ch->n_batches = 0;
+	while (ch->n_kept)
+		lane_land(ch);
+	if (ch->sock >= 0 && ch->ops)
+		ch->ops->close(ch->ops, ch->sock);
+	ch->sock = -1;
+	ch->hungup = true;
+}
+
+void lane_channel_deinit(struct lane_channel *ch)
+{
+	if (!ch)
+		return;
+	lane_bulk_deinit(ch);
+	lane_channel_hang_up(ch);
 	lane_memfd_unmap(ch->own, ch->own_size);
 	lane_memfd_unmap(ch->peer, ch->peer_size);
 	ch->own = NULL;
 	ch->peer = NULL;
 	free(ch->flights);
 	ch->flights = NULL;
-	if (ch->sock >= 0 && ch->ops)
-		ch->ops->close(ch->ops, ch->sock);
-	ch->sock = -1;
 }
 
 static bool ring_valid(uint32_t ring)

@@ -57,6 +57,7 @@ struct lane_flight {
 	uint16_t memfds;
 	uint32_t bulk;
 	uint64_t tag;
+	int *kept; /* copies of its descriptors, or NULL */
 };
 
 /* A bulk buffer, at its writer and at its reader (private; bulk.h) */
@@ -139,6 +140,8 @@ struct lane_channel {
 	bool putting;
 	uint32_t fd_seq; /* last sent */
 	bool fds_sent; /* of the reservation */
+	int *put_kept; /* lane_keep_fds() */
+	unsigned int n_kept; /* records in flight with descriptors kept */
 	uint32_t acked; /* peer's consumed as last seen */
 	uint32_t rung; /* peer's state number last rung */
 	uint32_t space_rung;
@@ -206,6 +209,14 @@ void lane_channel_init(struct lane_channel *ch, const struct lane_ops *ops, int 
 void lane_channel_deinit(struct lane_channel *ch);
 
 /**
+ * lane_channel_hang_up() - close the socket, and every descriptor that waits in the channel
+ *
+ * For a channel of which only bulk buffers are still in use: descriptors whose record never came
+ * do not stay open with them, nor do copies of sent ones. Take back first.
+ */
+void lane_channel_hang_up(struct lane_channel *ch);
+
+/**
  * lane_channel_make() - make the own lane
  * @ring:	bytes, power of two, LANE_RING_MIN..LANE_RING_MAX
  * @ret_fd:	descriptor to pass to the peer, then to be closed; the caller's
@@ -256,6 +267,25 @@ int lane_put(struct lane_channel *ch, const struct lane_put *put, void **ret_bod
  * Return: 0; -EINVAL: @n; else as ops->send(), -EAGAIN in particular: cancel, and try again later.
  */
 int lane_put_fds(struct lane_channel *ch, const int *fds, unsigned int n);
+
+/**
+ * lane_keep_fds() - keep copies of the descriptors of the reserved record until it is consumed
+ * @fds:	put.fds + put.memfds descriptors in malloc()ed memory; from lane_publish() on both are
+ *		the channel's, which closes them when it learns that the reader has the record
+ *		(lane_reap()), and gives them out with a record that comes back. Until then, and after
+ *		lane_cancel(), they are the caller's
+ */
+void lane_keep_fds(struct lane_channel *ch, int *fds);
+
+/**
+ * lane_keeps_fds() - whether any are kept; lane_reap() lets go of those no longer needed
+ */
+bool lane_keeps_fds(const struct lane_channel *ch);
+
+/**
+ * lane_fds_fit() - whether @n more passed descriptors may be in flight now (rule 18)
+ */
+bool lane_fds_fit(struct lane_channel *ch, unsigned int n);
 
 /**
  * lane_cancel() - drop the reservation
@@ -498,13 +528,13 @@ struct lane_back {
 	uint64_t tag;
 	const void *body;
 	const void *bulk; /* env.bulk_size bytes, or NULL */
+	int *fds; /* env.fds + env.memfds, as kept: the caller's to close and free(); or NULL */
 };
 
 /**
  * lane_take_back() - the next record that the reader did not take, oldest first
  *
- * Only when lane_final(). Its descriptors are not in it: the sender keeps its own by tag, if it
- * wants to send them again. Return: 0; -ENOENT: no more; -EBUSY: not final yet.
+ * Only when lane_final(). Return: 0; -ENOENT: no more; -EBUSY: not final yet.
  */
 int lane_take_back(struct lane_channel *ch, struct lane_back *ret);
 

@@ -77,7 +77,7 @@ int lane_closing_wait(struct lane_channel *ch, uint64_t deadline)
 
 int lane_take_back(struct lane_channel *ch, struct lane_back *ret)
 {
-	const struct lane_flight *f;
+	struct lane_flight *f;
 	unsigned int i;
 
 	if (!lane_final(ch))
@@ -96,6 +96,9 @@ int lane_take_back(struct lane_channel *ch, struct lane_back *ret)
 	i = LANE_BULK_INDEX(f->bulk);
 	if (i)
 		ret->bulk = ch->out[i - 1].map;
+	ret->fds = f->kept;
+	ch->n_kept -= f->kept != NULL;
+	f->kept = NULL;
 	lane_land(ch);
 	return 0;
 }

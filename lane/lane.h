@@ -28,7 +28,7 @@
  *  5. Who the sender is and what it may send comes from the introduction, never from a record.
  *
  * Wake-ups
- *  6. Publish: descriptors first, write the record, store the cursor (release), full fence, read
+ *  6. Publish: descriptors first (through the socket), write the record, store the cursor (release), full fence, read
  *     the reader's state; wake the futex if it waits there, ring if it is armed with a number not
  *     yet rung (EAGAIN from the socket counts as rung). Stamp to ring is one critical section.
  *  7. Sleep: drain the doorbells, arm with a new number, full fence, look, in that order; asleep
@@ -138,7 +138,13 @@
  *
  * Descriptors of a record travel in one LANE_SOCK_FDS message that is sent before the record is
  * published and bears the record's fd_seq; a writer's fd_seq grows by one per such message. The
- * reader takes or closes the descriptors of every record it takes.
+ * reader takes or closes the descriptors of every record it takes. Messages without a record (the
+ * writer died, or lies) are closed with the channel; more of them than may be in flight break the
+ * format, as does a record whose message has not come or has another number of descriptors. So a
+ * writer can only break its own channel by them. What the descriptors are is the programs' matter:
+ * lane_memfd_check_payload() says how a memfd of anybody's is checked.
+ * A writer that wants to send again what comes back keeps copies of the descriptors until the
+ * reader's cursor has passed the record, for the socket's end takes those that were sent with it.
  *
  * Socket messages
  * ---------------
@@ -168,6 +174,7 @@
  *	r = lane_put(ch, &put, &body);		-EAGAIN: full, see lane_space_arm()
  *	... write put.length bytes to body ...
  *	r = lane_put_fds(ch, fds, n);		only if put.fds + put.memfds > 0
+ *	lane_keep_fds(ch, copies);		so that they can be sent again
  *	lane_publish(ch, lane_clock_stamp(clock, ops), 0);
  *	r = lane_ring(ch);			LANE_E_CLOSING: see lane_closing_wait()
  * Sending (daemon, one round): lane_put() + lane_publish(ch, stamp, round) for all receivers, then

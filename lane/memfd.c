@@ -143,11 +143,9 @@ int lane_memfd_map_shared(int fd, size_t min, size_t max, const void **ret_map, 
 	return 0;
 }
 
-int lane_memfd_map_payload(int fd, uint64_t start, uint64_t size, const void **ret_base,
-			   size_t *ret_length, const void **ret_data)
+int lane_memfd_check_payload(int fd, uint64_t start, uint64_t size)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), file_size = 0, skip;
-	const void *base = NULL;
+	uint64_t file_size = 0;
 	int r;
 
 	if (!size)
@@ -155,8 +153,19 @@ int lane_memfd_map_payload(int fd, uint64_t start, uint64_t size, const void **r
 	r = check(fd, PAYLOAD_SEALS, 0, &file_size);
 	if (r < 0)
 		return r;
-	if (size > file_size || start > file_size - size)
-		return -EFAULT;
+	return size > file_size || start > file_size - size ? -EFAULT : 0;
+}
+
+int lane_memfd_map_payload(int fd, uint64_t start, uint64_t size, const void **ret_base,
+			   size_t *ret_length, const void **ret_data)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), skip;
+	const void *base = NULL;
+	int r;
+
+	r = lane_memfd_check_payload(fd, start, size);
+	if (r < 0)
+		return r;
 	skip = start & (page - 1);
 	r = map_read(fd, MAP_PRIVATE, (size_t)(size + skip), (off_t)(start - skip), &base);
 	if (r < 0)

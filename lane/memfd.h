@@ -41,16 +41,24 @@ int lane_memfd_make(const char *name, size_t size, int *ret_fd, void **ret_map);
 int lane_memfd_map_shared(int fd, size_t min, size_t max, const void **ret_map, size_t *ret_size);
 
 /**
- * lane_memfd_map_payload() - check a payload memfd (§7.2) and map it MAP_PRIVATE, read-only
+ * lane_memfd_check_payload() - check a payload memfd (§7.2), from anybody; it cannot block
  * @fd:		the descriptor; stays the caller's
  * @start:	first byte, need not be aligned
  * @size:	bytes, at least 1
+ *
+ * Return: 0; -EMEDIUMTYPE: not a tmpfs memfd; -ETXTBSY: lacks one of the seals SEAL, SHRINK, GROW,
+ * WRITE; -EFAULT: @start + @size exceed the file; -EINVAL: @size is 0; -EBADF.
+ */
+int lane_memfd_check_payload(int fd, uint64_t start, uint64_t size);
+
+/**
+ * lane_memfd_map_payload() - check a payload memfd and map it MAP_PRIVATE, read-only
+ * @fd, @start, @size: as in lane_memfd_check_payload()
  * @ret_base:	what to unmap
  * @ret_length:	how much
  * @ret_data:	address of byte @start
  *
- * Return: 0; -EMEDIUMTYPE: not a tmpfs memfd; -ETXTBSY: lacks one of the seals SEAL, SHRINK, GROW,
- * WRITE; -EFAULT: @start + @size exceed the file; -EINVAL: @size is 0; else what mmap said.
+ * Return: as lane_memfd_check_payload(); else what mmap said.
  */
 int lane_memfd_map_payload(int fd, uint64_t start, uint64_t size, const void **ret_base,
 			   size_t *ret_length, const void **ret_data);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The writer's half of a lane: rules 3, 6, 7 (for space) and 18. */
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -120,12 +121,27 @@ static bool passed(const struct lane_channel *ch, uint32_t cursor, uint32_t cons
 	return cursor - ch->acked <= consumed - ch->acked;
 }
 
+/* Of the copies of its descriptors. */
+static void let_go(struct lane_channel *ch, struct lane_flight *f)
+{
+	unsigned int i;
+
+	if (!f->kept)
+		return;
+	for (i = 0; i < (unsigned int)f->fds + f->memfds; i++)
+		ch->ops->close(ch->ops, f->kept[i]);
+	free(f->kept);
+	f->kept = NULL;
+	ch->n_kept--;
+}
+
 void lane_land(struct lane_channel *ch)
 {
 	struct lane_flight *f = &ch->flights[ch->flight_first];
 
 	ch->flight_fds -= f->fds;
 	ch->flight_memfds -= f->memfds;
+	let_go(ch, f);
 	lane_bulk_landed(ch, f->bulk);
 	ch->flight_first = (ch->flight_first + 1) % LANE_MSGS_MAX;
 	ch->flight_count--;
@@ -198,6 +214,7 @@ int lane_put(struct lane_channel *ch, const struct lane_put *put, void **ret_bod
 	ch->put_size = size;
 	ch->putting = true;
 	ch->fds_sent = false;
+	ch->put_kept = NULL;
 	*ret_body = ring_of(ch->own) + (ch->put_start & (ch->ring - 1)) + LANE_ALIGN;
 	return 0;
 }
@@ -214,6 +231,24 @@ int lane_put_fds(struct lane_channel *ch, const int *fds, unsigned int n)
 	ch->fd_seq++;
 	ch->fds_sent = true;
 	return 0;
+}
+
+void lane_keep_fds(struct lane_channel *ch, int *fds)
+{
+	assert(ch->putting);
+	ch->put_kept = fds;
+}
+
+bool lane_keeps_fds(const struct lane_channel *ch)
+{
+	return ch->n_kept;
+}
+
+bool lane_fds_fit(struct lane_channel *ch, unsigned int n)
+{
+	if (ch->flight_fds + n > LANE_FDS_MAX)
+		lane_reap(ch);
+	return ch->flight_fds + n <= LANE_FDS_MAX;
 }
 
 void lane_cancel(struct lane_channel *ch)
@@ -234,6 +269,8 @@ static void fly(struct lane_channel *ch)
 	f->tag = ch->put.tag;
 	f->fds = ch->put.fds;
 	f->memfds = ch->put.memfds;
+	f->kept = ch->put_kept;
+	ch->n_kept += f->kept != NULL;
 	ch->flight_fds += f->fds;
 	ch->flight_memfds += f->memfds;
 }

@@ -151,6 +151,8 @@ static_assert(sizeof(struct ctl_ask_intro) == 16, "ask");
  * @peer:	the dead one
  * @stamp:	of the record, by the sender's own clock
  * @name_id:	internal id of the name it was addressed by, or 0
+ * @fds:	descriptors of its FDS item, which come with this
+ * @memfds:	its payload memfds, which come behind them
  *
  * The daemon judges a death: it says LANE_REC_GONE to all who were introduced to the peer, takes
  * nothing more from their lanes, and waits for what each hands back, oldest first, the last word
@@ -166,8 +168,10 @@ struct ctl_hand_back {
 	uint64_t peer;
 	uint64_t stamp;
 	uint64_t name_id;
+	uint32_t fds;
+	uint32_t memfds;
 };
-static_assert(sizeof(struct ctl_hand_back) == 40, "hand back");
+static_assert(sizeof(struct ctl_hand_back) == 48, "hand back");
 
 #define CTL_HAND_BACK_LAST  0x1u /* that was all, and nothing is behind this */
 #define CTL_HAND_BACK_MEMFD 0x2u /* the message is in the memfd */
@@ -295,7 +299,11 @@ static_assert(sizeof(struct ctl_intro) == 32, "intro");
 #define CTL_INTRO_OUT_SIGNALS  0x10u
 #define CTL_INTRO_EQUAL	       0x20u /* equal authority: bulk buffers are read in place */
 
-/* Replies to open calls may always pass; descriptors if conn_flags say so. */
+/*
+ * Replies to open calls may always pass, and so may payload memfds: the receiver checks them as the
+ * daemon does. Descriptors of an FDS item pass if conn_flags say so and authority is equal; those of
+ * others go through the daemon, whose closing thread may have to wait for their file systems.
+ */
 
 /**
  * struct ctl_gone - body of LANE_REC_GONE

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include <sys/socket.h>
+
+#include "lane/memfd.h"
 #include "wire.h"
 
 void wire_init(struct wire *w, const struct core_msg *m)
@@ -106,6 +109,37 @@ int wire_parse(void *body, size_t size, ssize_t elsewhere, u64 bloom_size, u32 f
 	    payload - ret->layout.payload_size >= 8 || !vectors_marked(&ret->m) ||
 	    ret->m.n_fds != fds || ret->m.n_memfds != memfds)
 		return -EPROTO;
+	return 0;
+}
+
+static int check_fd(int fd)
+{
+	int domain;
+	socklen_t size = sizeof(domain);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX)
+		return -EOPNOTSUPP;
+	return 0;
+}
+
+int wire_check_fds(const struct wire *w, const int *fds)
+{
+	const struct core_msg *m = &w->m;
+	const struct kdbus_item *item;
+	u32 i, memfd = m->n_fds;
+	int r = 0;
+
+	for (i = 0; i < m->n_fds && r == 0; i++)
+		r = check_fd(fds[i]);
+	if (r < 0 || !m->n_memfds)
+		return r;
+	core_item_for_each(item, m->list.items, m->list.size) {
+		if (item->type != KDBUS_ITEM_PAYLOAD_MEMFD || fds[memfd++] < 0)
+			continue;
+		r = lane_memfd_check_payload(fds[memfd - 1], item->memfd.start, item->memfd.size);
+		if (r < 0)
+			return r;
+	}
 	return 0;
 }
 

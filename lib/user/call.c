@@ -117,6 +117,7 @@ int call_wait(struct user *u, struct outgoing *out, struct core_reply *slot,
 	void *answer = NULL;
 	int r = wait_reply(u, out, &w);
 
+	direct_release_fds(u);
 	if (r == -EINTR) {
 		core_reply_interrupt(slot);
 		user_update_events(u);

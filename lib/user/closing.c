@@ -12,6 +12,15 @@
 #include "lane/hooks.h"
 #include "user.h"
 
+static void drop_fds(struct lane_back *back)
+{
+	unsigned int i;
+
+	for (i = 0; back->fds && i < (unsigned int)back->env.fds + back->env.memfds; i++)
+		close(back->fds[i]);
+	free(back->fds);
+}
+
 /*
  * A peer that has closed, alive: what lies beyond its last cursor is relayed, before anything
  * newer.
@@ -20,8 +29,10 @@ void closing_resend(struct user *u, struct peer *p)
 {
 	struct lane_back back;
 
-	while (lane_take_back(&p->channel, &back) == 0)
+	while (lane_take_back(&p->channel, &back) == 0) {
 		relay_again(u, &back);
+		drop_fds(&back);
+	}
 }
 
 /* Write a message for the daemon into a sealed memfd. */
@@ -43,7 +54,7 @@ static int into_memfd(const struct lane_back *back)
 }
 
 static void send_head(struct user *u, const struct ctl_hand_back *head, const void *body,
-		      size_t size, int fd)
+		      size_t size, const int *fds, unsigned int n_fds)
 {
 	char *data = malloc(sizeof(*head) + size);
 
@@ -52,7 +63,7 @@ static void send_head(struct user *u, const struct ctl_hand_back *head, const vo
 	memcpy(data, head, sizeof(*head));
 	if (size)
 		memcpy(data + sizeof(*head), body, size);
-	user_send_datagram(u, data, sizeof(*head) + size, fd);
+	user_send_datagram(u, data, sizeof(*head) + size, fds, n_fds);
 	free(data);
 }
 
@@ -65,19 +76,24 @@ static void hand_back_one(struct user *u, struct peer *p, const struct lane_back
 		.stamp = back->env.stamp,
 		.name_id = back->tag,
 		.size = back->env.length + (back->bulk ? back->env.bulk_size : 0),
+		.fds = back->env.fds,
+		.memfds = back->env.memfds,
 	};
-	int fd;
+	unsigned int n = back->fds ? head.fds + head.memfds : 0;
+	int fds[LANE_SOCK_FDS_MAX];
 
+	if (n)
+		memcpy(fds + 1, back->fds, n * sizeof(*fds));
 	if (!back->bulk && head.size <= CTL_EXTRA_INLINE_MAX) {
-		send_head(u, &head, back->body, head.size, -1);
+		send_head(u, &head, back->body, head.size, fds + 1, n);
 		return;
 	}
-	fd = into_memfd(back);
-	if (fd < 0)
+	fds[0] = into_memfd(back);
+	if (fds[0] < 0)
 		return;
 	head.flags = CTL_HAND_BACK_MEMFD;
-	send_head(u, &head, NULL, 0, fd);
-	close(fd);
+	send_head(u, &head, NULL, 0, fds, n + 1);
+	close(fds[0]);
 }
 
 /*
@@ -94,11 +110,13 @@ void closing_hand_back(struct user *u, u64 id, struct peer *p)
 
 	if (p && p->state == PEER_DEAD && p->channel.own) {
 		p->channel.hungup = true;
-		while (lane_take_back(&p->channel, &back) == 0)
+		while (lane_take_back(&p->channel, &back) == 0) {
 			if (back.env.type == LANE_REC_MSG)
 				hand_back_one(u, p, &back);
+			drop_fds(&back);
+		}
 	}
-	send_head(u, &last, NULL, 0, -1);
+	send_head(u, &last, NULL, 0, NULL, 0);
 }
 
 /* Withdrawn: what the peer has published by now is taken, the rest goes back to it. */

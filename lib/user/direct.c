@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Writing messages into lanes, and sending to a peer without the daemon. */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lane/bulk.h"
 #include "user.h"
@@ -36,12 +39,27 @@ static int reserve(struct lane_channel *ch, const struct outgoing *out, struct l
 	return 0;
 }
 
+/* Descriptors that cannot be passed now say nothing about the room in the lane. */
+static int put_fds(struct lane_channel *ch, const struct outgoing *out, const struct lane_put *put,
+		   int *kept)
+{
+	int r;
+
+	if (!(put->fds + put->memfds))
+		return 0;
+	r = lane_put_fds(ch, out->fds, put->fds + put->memfds);
+	if (r == 0)
+		lane_keep_fds(ch, kept);
+	return r == -EAGAIN && kept ? -EBUSY : r;
+}
+
 /*
  * One record: @head, the message, its payload; @put has type, flags, subject and tag. Returns what
- * lane_ring() says: 0 or LANE_E_CLOSING once the message is out; an error before it is.
+ * lane_ring() says: 0 or LANE_E_CLOSING once the message is out, and @kept (copies of the
+ * descriptors, or NULL) the channel's; an error before it is.
  */
 int lane_write(struct user *u, struct lane_channel *ch, const struct outgoing *out,
-	       struct lane_put *put, const void *head, size_t head_size)
+	       struct lane_put *put, const void *head, size_t head_size, int *kept)
 {
 	void *body, *payload;
 	int r;
@@ -59,8 +77,7 @@ int lane_write(struct user *u, struct lane_channel *ch, const struct outgoing *o
 		wire_payload(&out->wire,
 			     payload ? payload :
 				       (char *)body + head_size + out->wire.layout.payload_offset);
-	if (put->fds + put->memfds)
-		r = lane_put_fds(ch, out->fds, put->fds + put->memfds);
+	r = put_fds(ch, out, put, kept);
 	if (r < 0) {
 		lane_cancel(ch);
 		if (payload)
@@ -125,7 +142,38 @@ static void look_for_space(struct user *u, struct peer *p)
 		lane_look_touch(&u->look, &p->source);
 }
 
-static int write_direct(struct user *u, struct outgoing *out, struct peer *p, u64 name_id)
+static void drop_copies(int *fds, u32 n)
+{
+	while (fds && n--)
+		close(fds[n]);
+	free(fds);
+}
+
+/* What may come back (design rule 15) is sent again with its descriptors. */
+static int copy_fds(const struct outgoing *out, int **ret)
+{
+	u32 n = out->n_fds + out->n_memfds, i;
+	int *fds;
+
+	*ret = NULL;
+	if (!n)
+		return 0;
+	fds = malloc(n * sizeof(*fds));
+	if (!fds)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		fds[i] = fcntl(out->fds[i], F_DUPFD_CLOEXEC, 0);
+		if (fds[i] < 0) {
+			drop_copies(fds, i);
+			return -EMFILE;
+		}
+	}
+	*ret = fds;
+	return 0;
+}
+
+static int write_direct(struct user *u, struct outgoing *out, struct peer *p, u64 name_id,
+			int *kept)
 {
 	struct lane_put put;
 	bool looked = false;
@@ -133,9 +181,11 @@ static int write_direct(struct user *u, struct outgoing *out, struct peer *p, u6
 
 	for (;;) {
 		fill_put(out, name_id, &put);
-		r = lane_write(u, &p->channel, out, &put, NULL, 0);
+		r = lane_write(u, &p->channel, out, &put, NULL, 0, kept);
 		if (r != -EAGAIN)
 			return r;
+		if (!lane_fds_fit(&p->channel, out->n_fds))
+			return -EDQUOT;
 		if (!out->sync && looked)
 			return -ENOBUFS;
 		if (!out->sync) {
@@ -147,6 +197,46 @@ static int write_direct(struct user *u, struct outgoing *out, struct peer *p, u6
 		if (r < 0)
 			return r;
 	}
+}
+
+/*
+ * The copies of descriptors go with the first look after the peer has the message. Whoever waits
+ * for no answer may not look again soon, so he is rung.
+ */
+static void watch_fds(struct user *u, const struct outgoing *out, struct peer *p)
+{
+	if (!lane_keeps_fds(&p->channel))
+		return;
+	if (list_empty(&p->keeping_entry))
+		list_add_tail(&p->keeping_entry, &u->keeping);
+	if (!(out->wire.m.msg->flags & KDBUS_MSG_EXPECT_REPLY))
+		lane_passed_arm(&p->channel);
+}
+
+/* Let go of the descriptors of messages that have arrived. */
+void direct_release_fds(struct user *u)
+{
+	struct peer *p, *next;
+
+	list_for_each_entry_safe(p, next, &u->keeping, keeping_entry) {
+		lane_reap(&p->channel);
+		if (!lane_keeps_fds(&p->channel))
+			list_del_init(&p->keeping_entry);
+	}
+}
+
+static int write_with_fds(struct user *u, struct outgoing *out, struct peer *p, u64 name_id)
+{
+	int *kept, r = copy_fds(out, &kept);
+
+	if (r < 0)
+		return r;
+	r = write_direct(u, out, p, name_id, kept);
+	if (r < 0)
+		drop_copies(kept, out->n_fds + out->n_memfds);
+	else if (kept)
+		watch_fds(u, out, p);
+	return r;
 }
 
 /*
@@ -166,7 +256,7 @@ int direct_send(struct user *u, struct outgoing *out, struct peer *p, u64 name_i
 	r = open_call(u, out, p, name_id, &slot);
 	if (r < 0)
 		return r;
-	r = write_direct(u, out, p, name_id);
+	r = write_with_fds(u, out, p, name_id);
 	if (r == LANE_E_CLOSING)
 		settle_closing(u, p);
 	if (r >= 0) {
@@ -176,5 +266,7 @@ int direct_send(struct user *u, struct outgoing *out, struct peer *p, u64 name_i
 	}
 	core_reply_close(slot, &answer);
 	message_discard(u, answer);
+	if (r == -EDQUOT)
+		return -EMFILE;
 	return r == -ENOBUFS || r == -ETIMEDOUT ? r : 1;
 }

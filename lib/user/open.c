@@ -94,6 +94,7 @@ static void init(struct user *u, const char *path)
 	core_requester_init(&u->requester, &u->deadlines);
 	INIT_LIST_HEAD(&u->waiters);
 	INIT_LIST_HEAD(&u->looked);
+	INIT_LIST_HEAD(&u->keeping);
 	for (i = 0; i < ARRAY_SIZE(u->spare); i++)
 		u->spare[i].eventfd = -1;
 }

@@ -61,6 +61,7 @@ void peer_put(struct user *u, struct peer *p)
 {
 	if (p == &u->daemon || --p->held)
 		return;
+	list_del_init(&p->keeping_entry);
 	if (p->channel.ops)
 		lane_channel_deinit(&p->channel);
 	free(p->meta);
@@ -73,6 +74,9 @@ static void retire(struct user *u, struct peer *p)
 	leave_look(u, p);
 	rb_erase(&p->node, &u->peers);
 	u->n_peers--;
+	/* Messages in the pool may lie in its buffers for long. */
+	if (p->channel.ops)
+		lane_channel_hang_up(&p->channel);
 	peer_put(u, p);
 }
 
@@ -107,6 +111,7 @@ struct peer *peer_get(struct user *u, u64 id)
 	u->n_peers++;
 	p->channel.sock = -1;
 	p->held = 1;
+	INIT_LIST_HEAD(&p->keeping_entry);
 	core_replier_init(&p->replier);
 	insert(u, p);
 	return p;
@@ -182,6 +187,7 @@ static void close_fds(int *fds, u32 n)
 static void drop_channel(struct user *u, struct peer *p)
 {
 	leave_look(u, p);
+	list_del_init(&p->keeping_entry);
 	lane_channel_deinit(&p->channel);
 	p->channel.sock = -1;
 	p->state = PEER_RELAYED;

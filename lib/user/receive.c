@@ -172,6 +172,8 @@ static int finish_message(struct user *u, struct arrival *a, u64 src_id, size_t 
 		meta_size = peer_meta(u, a, meta);
 	r = wire_parse(image, size, elsewhere ? (ssize_t)a->env->bulk_size : -1,
 		       u->identity.bloom.size, a->env->fds, a->env->memfds, &w);
+	if (r == 0 && a->m->fds && !from_daemon(u, a->from))
+		r = wire_check_fds(&w, a->m->fds);
 	if (r < 0)
 		return -EPROTO;
 	core_layout_init(&w.m, meta_size, &layout);
@@ -293,8 +295,8 @@ static bool allowed(const struct user *u, const struct peer *p, const struct kdb
 		return false;
 	if (from_daemon(u, p))
 		return true;
-	/* Descriptors go through the daemon, which has checked them: files that block or shrink. */
-	if (m->n_fds + m->n_memfds)
+	/* To close a file of who knows what file system may take long: others' the daemon passes. */
+	if (m->n_fds && !(p->intro & CTL_INTRO_EQUAL))
 		return false;
 	if (msg->flags & KDBUS_MSG_SIGNAL || msg->dst_id == KDBUS_DST_ID_BROADCAST)
 		return false;

@@ -70,6 +70,7 @@ static int receive(struct user *u, struct kdbus_cmd_recv *cmd, const struct core
 	u->quiet++;
 	look(u, args);
 	u->quiet--;
+	direct_release_fds(u);
 	if (u->dead && !u->queue.n)
 		return -ECONNRESET;
 	m = select_message(u, cmd, args);

@@ -16,7 +16,7 @@ static int write_relayed(struct user *u, const struct outgoing *out, const struc
 		put = (struct lane_put){ .type = CTL_REC_SEND };
 		if (out->wire.m.route == CORE_ROUTE_REPLY)
 			put.flags = LANE_F_REPLY;
-		r = lane_write(u, &u->daemon.channel, out, &put, head, sizeof(*head));
+		r = lane_write(u, &u->daemon.channel, out, &put, head, sizeof(*head), NULL);
 		if (r != -EAGAIN)
 			return r < 0 && r != -EMSGSIZE ? r : 0;
 		r = user_await_space(u, &u->daemon, &put, U64_MAX);
@@ -158,6 +158,14 @@ static int put_again(struct user *u, const struct lane_back *back, struct lane_p
 	memcpy((char *)body + sizeof(head), back->body, back->env.length);
 	if (bulk)
 		memcpy(bulk, back->bulk, back->env.bulk_size);
+	if (put->fds + put->memfds)
+		r = lane_put_fds(ch, back->fds, put->fds + put->memfds);
+	if (r < 0) {
+		lane_cancel(ch);
+		if (bulk)
+			lane_bulk_drop(ch, put);
+		return r;
+	}
 	lane_publish(ch, lane_clock_stamp(&u->clock, &lane_linux_ops), 0);
 	lane_ring(ch);
 	return 0;
@@ -174,7 +182,9 @@ void relay_again(struct user *u, const struct lane_back *back)
 	do {
 		put = (struct lane_put){ .type = CTL_REC_SEND,
 					 .length =
-						 (u32)sizeof(struct ctl_send) + back->env.length };
+						 (u32)sizeof(struct ctl_send) + back->env.length,
+					 .fds = back->env.fds,
+					 .memfds = back->env.memfds };
 		r = put_again(u, back, &put);
 		if (r == -EAGAIN)
 			r = user_await_space(u, &u->daemon, &put, U64_MAX) < 0 ? -ECONNRESET :

@@ -111,13 +111,14 @@ static void sleep_for(struct user *u, short events)
 	user_waiter_done(u, &w);
 }
 
-int user_send_datagram(struct user *u, const void *data, size_t size, int fd)
+int user_send_datagram(struct user *u, const void *data, size_t size, const int *fds,
+		       unsigned int n_fds)
 {
 	int r;
 
 	for (;;) {
-		r = lane_linux_ops.send(&lane_linux_ops, u->daemon.channel.sock, data, size, &fd,
-					fd >= 0 ? 1 : 0);
+		r = lane_linux_ops.send(&lane_linux_ops, u->daemon.channel.sock, data, size, fds,
+					n_fds);
 		if (r != -EAGAIN)
 			return r == -EPIPE ? -ECONNRESET : r;
 		sleep_for(u, POLLOUT);
@@ -200,7 +201,7 @@ int user_request(struct user *u, u32 nr, const void *arg, size_t arg_size,
 	r = u->dead ? -ECONNRESET : 0;
 	if (r == 0)
 		r = user_send_datagram(u, u->request, build_datagram(u, nr, arg, arg_size, hello),
-				       fd);
+				       &fd, fd >= 0);
 	if (r == 0) {
 		ret->serial = u->serial;
 		u->answer = ret;

@@ -100,14 +100,12 @@ static int check_fd(int fd)
 static int check_memfd(const struct kdbus_memfd *memfd)
 {
 	const int need = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
-	int flags = fcntl(memfd->fd, F_GETFL), seals;
+	int seals = fcntl(memfd->fd, F_GET_SEALS);
 	struct stat st;
 
-	if (flags < 0 || flags & O_PATH)
-		return -EBADF;
-	seals = fcntl(memfd->fd, F_GET_SEALS);
+	/* That is also what it says of O_PATH. */
 	if (seals < 0)
-		return -EMEDIUMTYPE;
+		return errno == EBADF ? -EBADF : -EMEDIUMTYPE;
 	if ((seals & need) != need)
 		return -ETXTBSY;
 	if (fstat(memfd->fd, &st) < 0)
@@ -182,12 +180,11 @@ static struct peer *find_direct(struct user *u, const struct outgoing *out, u64 
 	}
 	if (m->route == CORE_ROUTE_BROADCAST || m->msg->flags & KDBUS_MSG_SIGNAL)
 		return NULL;
-	/* What comes back must be sent again with its descriptors: those the daemon keeps. */
-	if (out->n_fds + out->n_memfds)
-		return NULL;
 	see_news(u);
 	p = peer_find(u, id);
 	if (!p || !peer_usable(u, p))
+		return NULL;
+	if (out->n_fds && !(p->intro & CTL_INTRO_EQUAL))
 		return NULL;
 	if (m->route == CORE_ROUTE_REPLY)
 		return p;
@@ -256,6 +253,7 @@ static int dispatch(struct user *u, struct outgoing *out, struct core_reply **re
 
 	user_lock(u);
 	user_enter_send(u);
+	direct_release_fds(u);
 	r = u->dead ? -ECONNRESET : check_reply(u, out, &owed);
 	if (r == 0)
 		r = check_stuck(u, out);

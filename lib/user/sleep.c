@@ -280,6 +280,7 @@ int user_wait(struct libkdbus *h, uint64_t deadline_ns, int cancel_fd)
 	u->quiet++;
 	while (r == 0) {
 		user_pump_one(u, LANE_LOOK_POLL);
+		direct_release_fds(u);
 		timer = core_deadlines_next(&u->deadlines);
 		if (has_work(u) || user_now() >= timer)
 			break;

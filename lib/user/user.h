@@ -75,6 +75,7 @@ struct peer {
 	struct lane_source source;
 	bool looked;
 	struct list_head looked_entry; /* in user.looked while @looked */
+	struct list_head keeping_entry; /* in user.keeping while copies of descriptors are kept */
 	bool stuck; /* still closing when a SEND gave up waiting for that */
 	u64 intro;
 	u64 conn_flags;
@@ -238,6 +239,7 @@ struct user {
 	unsigned int sweep_at;
 	struct list_head looked;
 	unsigned int n_looked;
+	struct list_head keeping;
 	struct rb_root names;
 	unsigned int n_names;
 	struct rb_root owed;
@@ -340,7 +342,8 @@ void closing_stop_reading(struct user *u, struct peer *p);
 void closing_all(struct user *u);
 void user_close_forked(struct user *u);
 void user_enter_send(struct user *u);
-int user_send_datagram(struct user *u, const void *data, size_t size, int fd);
+int user_send_datagram(struct user *u, const void *data, size_t size, const int *fds,
+		       unsigned int n_fds);
 
 /* Names (resolve.c) */
 const struct resolved *resolve_find(struct user *u, const char *name);
@@ -385,7 +388,8 @@ void relay_again(struct user *u, const struct lane_back *back);
 int direct_send(struct user *u, struct outgoing *out, struct peer *p, u64 name_id,
 		struct core_reply **ret_slot);
 int lane_write(struct user *u, struct lane_channel *ch, const struct outgoing *out,
-	       struct lane_put *put, const void *head, size_t head_size);
+	       struct lane_put *put, const void *head, size_t head_size, int *kept);
+void direct_release_fds(struct user *u);
 int call_wait(struct user *u, struct outgoing *out, struct core_reply *slot,
 	      struct kdbus_msg_info *ret);
 
