@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Descriptors of a message that waits for room in the receiver's lane come as they were sent. */
+/*
+ * Descriptors of a message that waits for room in the receiver's lane come as they were sent. A
+ * monitor makes everything go through the daemon, where it waits.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -67,7 +70,8 @@ static void files_that_wait(void **state)
 {
 	const struct libkdbus_options roomy = { .flags = KDBUS_HELLO_ACCEPT_FD,
 						.pool_size = 64 << 20 };
-	struct libkdbus *receiver, *sender;
+	const struct libkdbus_options watch = { .flags = KDBUS_HELLO_MONITOR };
+	struct libkdbus *receiver, *sender, *monitor;
 	struct libkdbus_daemon *daemon;
 	const struct kdbus_item *item;
 	const struct kdbus_msg *msg;
@@ -76,6 +80,7 @@ static void files_that_wait(void **state)
 	assert_int_equal(libkdbus_daemon_start(NULL, &daemon), 0);
 	assert_int_equal(libkdbus_connect(libkdbus_daemon_bus(daemon), &roomy, &receiver), 0);
 	assert_int_equal(libkdbus_connect(libkdbus_daemon_bus(daemon), &roomy, &sender), 0);
+	assert_int_equal(libkdbus_connect(libkdbus_daemon_bus(daemon), &watch, &monitor), 0);
 	assert_int_equal(libkdbus_acquire(receiver, NAME, 0, NULL), 0);
 	assert_int_equal(pipe(pipes), 0);
 	for (i = 0; i < MANY; i++)
@@ -91,6 +96,7 @@ static void files_that_wait(void **state)
 		libkdbus_done(receiver, msg);
 	}
 	/* Nobody keeps a copy. */
+	libkdbus_close(monitor);
 	close(pipes[1]);
 	assert_int_equal(read(pipes[0], &i, 1), 0);
 	close(pipes[0]);
