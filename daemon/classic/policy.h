@@ -128,7 +128,7 @@ struct policy_peer policy_peer_of(const char *name);
  * @eavesdropping: the receiver in question is not the one it is addressed to
  * @n_fds:	descriptors with it
  * @looked_up:	private to policy; zero at first. Kept between decisions about the same message it
- *		spares looking its strings up again; clear it if the strings change.
+ *		spares looking its strings up again; clear it if the strings or the policy change.
  */
 struct policy_msg {
 	uint8_t type;
@@ -147,7 +147,8 @@ struct policy_msg {
 /**
  * struct policy_verdict - a decision
  * @allowed:	it may
- * @rule:	the rule that decided; NULL: none matched, or the view says the same to all
+ * @rule:	the rule that decided; NULL if none matched (the answer is no then), and for a yes
+ *		that needed no look at the rules
  */
 struct policy_verdict {
 	bool allowed;
@@ -178,7 +179,7 @@ int policy_add(struct policy *policy, enum policy_context context, uint32_t id,
  * @policy: one that has no views yet
  * @other: emptied
  *
- * Return: 0; -ENOMEM, and both are as before.
+ * Return: 0; -ENOMEM, after which @policy is of no use.
  */
 int policy_append(struct policy *policy, struct policy *other);
 
@@ -192,8 +193,8 @@ int policy_append(struct policy *policy, struct policy *other);
  *
  * Looks at the default and mandatory sections, in this order.
  */
-struct policy_verdict policy_may_connect(const struct policy *policy, uid_t uid, const gid_t *gids,
-					 size_t n_gids, bool owner);
+struct policy_verdict policy_may_connect(const struct policy *policy, uid_t uid,
+					 const gid_t *gids, size_t n_gids, bool owner);
 
 /* Are there sections for who is at the console? If not, nobody needs to find out. */
 bool policy_has_console(const struct policy *policy);

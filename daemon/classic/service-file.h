@@ -9,7 +9,7 @@
  * 2. Of two files for one name that of the earlier directory counts; within a directory, the one
  *    called after the name, then the first in the order of file names.
  * 3. A file that is broken is left out with a warning; the others count.
- * 4. One thread at a time; lookups take constant time.
+ * 4. One thread at a time; lookups are O(log n).
  *
  * D-Bus specification, "Message Bus Starting Services (Activation)".
  */
@@ -23,8 +23,7 @@ struct services;
 /**
  * struct service_file - one .service file
  * @name:	the well-known name
- * @exec:	command line, to be split with service_exec_split(); NULL only if @systemd_service
- *		is set
+ * @exec:	command line, to be split with service_exec_split()
  * @user:	whom to run it as (system bus), or NULL
  * @systemd_service: unit that provides it, or NULL
  * @apparmor_label: AssumedAppArmorLabel, or NULL
