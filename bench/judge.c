@@ -12,7 +12,7 @@
 #define BETWEEN_LEAST	0.01
 #define BETWEEN_ASSUMED 0.02
 /* So many rows that do not define their subject's difference tell what rows differ by. */
-#define BETWEEN_ROWS	6
+#define BETWEEN_ROWS	12
 #define GROUP_ROWS	3
 #define MAD_TO_SIGMA	1.4826
 

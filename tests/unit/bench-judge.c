@@ -161,7 +161,7 @@ static void false_alarms_are_rarer_than_promised(void **state)
 		{ 23, 5, 7 }, { 5, 5, 3 }, { 40, 5, 7 }, { 9, 8, 7 },
 		{ 1, 4, 7 },  { 1, 5, 3 }, { 3, 3, 7 },	 { 9, 4, 2 },
 	};
-	const unsigned int tries = 200;
+	const unsigned int tries = 300;
 	unsigned int i, j, n, bad = 0;
 
 	seed = 1;
