@@ -109,10 +109,12 @@ static int control(struct bus *b, int fd)
 	return add_listener(bus, fd);
 }
 
-static int start(struct bus *b)
+int broker_start(struct bus *b)
 {
-	int pair[2], fd, r;
+	int pair[2], fd, r = bus_directory(b);
 
+	if (r < 0)
+		return r;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
 	b->controller = pair[0];
@@ -128,21 +130,6 @@ static int start(struct bus *b)
 	r = control(b, fd);
 	close(fd);
 	return r < 0 ? r : 0;
-}
-
-int broker_start(struct bus *b)
-{
-	int r = bus_directory(b);
-
-	if (r < 0)
-		return r;
-	r = start(b);
-	if (r < 0) {
-		bus_fail(b, r, "cannot start it");
-		bus_show_log(b);
-		bus_stop(b);
-	}
-	return r;
 }
 
 void broker_stop(struct bus *b)

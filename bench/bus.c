@@ -15,12 +15,24 @@
 
 #include "child.h"
 
-static const char *const names[N_BUSES] = { "", "kdbusd", "dbus-daemon", "dbus-broker" };
+/*
+ * @name: of the program
+ * @package: that brings it, NULL if it comes with this one
+ * @start: into a bus that has its kind and version
+ * @stop: before its process is ended and its directory goes, also after a failed start; optional
+ */
+struct type {
+	const char *name;
+	const char *package;
+	int (*start)(struct bus *b, const struct options *o);
+	void (*stop)(struct bus *b);
+};
+static const struct type types[N_BUSES];
 
-int bus_fail(const struct bus *b, int error, const char *what)
+static int bus_fail(const struct bus *b, int error, const char *what)
 {
 	if (error != -EINTR)
-		fprintf(stderr, "kdbus-bench: %s: %s: %s\n", names[b->kind], what,
+		fprintf(stderr, "kdbus-bench: %s: %s: %s\n", types[b->kind].name, what,
 			strerror(-error));
 	return error;
 }
@@ -57,7 +69,7 @@ void bus_log(const struct bus *b)
 		dup2(fd, STDERR_FILENO);
 }
 
-void bus_show_log(const struct bus *b)
+static void show_log(const struct bus *b)
 {
 	char path[128], line[256];
 	FILE *f;
@@ -75,7 +87,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path);
 }
 
-void bus_remove_directory(struct bus *b)
+static void remove_directory(struct bus *b)
 {
 	if (b->directory[0])
 		nftw(b->directory, remove_one, 8, FTW_DEPTH | FTW_PHYS);
@@ -113,11 +125,8 @@ static int start_kdbusd(struct bus *b, const struct options *o)
 	char path[600];
 	int r = libkdbus_daemon_start(find_kdbusd(o, path, sizeof(path)), &d);
 
-	if (r < 0) {
-		bus_fail(b, r, "cannot start it (try --kdbusd PATH)");
-		/* Whoever said which program to run was wrong about it. */
-		return o->kdbusd && r != -EINTR ? -EINVAL : r;
-	}
+	if (r < 0)
+		return r;
 	b->own = d;
 	b->pid = libkdbus_daemon_pid(d);
 	snprintf(b->address, sizeof(b->address), "%s", libkdbus_daemon_bus(d));
@@ -162,51 +171,79 @@ static int write_config(const struct bus *b, char *path, size_t size)
 	return fclose(f) == 0 ? r : -EIO;
 }
 
-/* Start the program; it says on the pipe that it serves. */
-static int run_daemon(struct bus *b, const char *config)
+/* The first line of what comes out of the pipe. */
+static int read_line(int fd, char *buf, size_t size)
 {
-	char option[160], ready[32];
+	size_t n = 0;
+	int r;
+
+	while (n + 1 < size) {
+		r = child_wait_readable(fd, -1);
+		if (r < 0)
+			return r;
+		if (read(fd, buf + n, 1) != 1)
+			return -EPROTO;
+		if (buf[n] == '\n')
+			break;
+		n++;
+	}
+	buf[n] = '\0';
+	return n > 0 ? 0 : -EPROTO;
+}
+
+/* Start a program with the options of dbus-daemon; it says its address when it serves. */
+static int run_daemon(struct bus *b, const char *program, const char *option)
+{
+	char print[32];
 	int fds[2], r;
-	char c;
 
 	if (pipe2(fds, O_CLOEXEC) < 0)
 		return -errno;
-	snprintf(option, sizeof(option), "--config-file=%s", config);
 	b->pid = child_fork();
 	if (b->pid == 0) {
 		int fd = dup(fds[1]);
 
 		bus_log(b);
-		snprintf(ready, sizeof(ready), "--print-address=%d", fd);
-		execlp("dbus-daemon", "dbus-daemon", "--nofork", option, ready, (char *)NULL);
+		snprintf(print, sizeof(print), "--print-address=%d", fd);
+		execlp(program, program, "--nofork", option, print, (char *)NULL);
 		_exit(127);
 	}
 	close(fds[1]);
-	r = b->pid < 0 ? (int)b->pid : child_wait_readable(fds[0], -1);
-	if (r == 0 && read(fds[0], &c, 1) != 1)
-		r = -EPROTO;
+	r = b->pid < 0 ? (int)b->pid : read_line(fds[0], b->address, sizeof(b->address));
 	close(fds[0]);
 	return r;
 }
 
-static int start_dbus_daemon(struct bus *b)
+static int start_dbus_daemon(struct bus *b, const struct options *o)
 {
-	char config[128];
+	char config[128], option[160];
 	int r = bus_directory(b);
 
 	if (r < 0)
 		return r;
 	r = write_config(b, config, sizeof(config));
-	if (r == 0)
-		r = run_daemon(b, config);
-	if (r < 0) {
-		bus_fail(b, r, "cannot start it");
-		bus_show_log(b);
-		bus_stop(b);
-		return r;
-	}
-	snprintf(b->address, sizeof(b->address), "unix:path=%s/bus", b->directory);
+	snprintf(option, sizeof(option), "--config-file=%s", config);
+	return r < 0 ? r : run_daemon(b, types[b->kind].name, option);
+}
+
+/* ---- dbus-broker ---- */
+
+#ifndef HAVE_SDBUS
+int broker_start(struct bus *b)
+{
+	snprintf(b->missing, sizeof(b->missing),
+		 "this build cannot control it; install the package libsystemd-dev and build anew");
 	return 0;
+}
+
+void broker_stop(struct bus *b)
+{
+}
+#endif
+
+static int start_dbus_broker(struct bus *b, const struct options *o)
+{
+	return broker_start(b);
 }
 
 /* ---- all ---- */
@@ -229,41 +266,56 @@ static bool program_version(const char *program, char *buf, size_t size)
 	return found;
 }
 
+static void stop_kdbusd(struct bus *b)
+{
+	libkdbus_daemon_stop(b->own);
+	b->pid = 0;
+}
+
+static const struct type types[N_BUSES] = {
+	[BUS_KDBUS] = { "kdbusd", NULL, start_kdbusd, stop_kdbusd },
+	[BUS_DBUS_DAEMON] = { "dbus-daemon", "dbus-daemon", start_dbus_daemon, NULL },
+	[BUS_DBUS_BROKER] = { "dbus-broker", "dbus-broker", start_dbus_broker, broker_stop },
+};
+
+/* Whether there is something to start; if not, ret->missing is set. */
+static bool is_installed(const struct type *t, struct bus *ret)
+{
+	if (!t->package || program_version(t->name, ret->version, sizeof(ret->version)))
+		return true;
+	snprintf(ret->missing, sizeof(ret->missing),
+		 "%s is not installed; the package %s brings it", t->name, t->package);
+	return false;
+}
+
 int bus_start(enum bus_kind kind, const struct options *o, struct bus *ret)
 {
+	const struct type *t = &types[kind];
+	int r;
+
 	*ret = (struct bus){ .kind = kind, .controller = -1 };
-	if (kind == BUS_NONE)
+	if (!t->start || !is_installed(t, ret))
 		return 0;
-	if (kind == BUS_KDBUS)
-		return start_kdbusd(ret, o);
-	if (!program_version(names[kind], ret->version, sizeof(ret->version))) {
-		snprintf(ret->missing, sizeof(ret->missing),
-			 "%s is not installed; the package %s brings it", names[kind], names[kind]);
+	r = t->start(ret, o);
+	if (r == 0)
 		return 0;
-	}
-	if (kind == BUS_DBUS_DAEMON)
-		return start_dbus_daemon(ret);
-#ifdef HAVE_SDBUS
-	return broker_start(ret);
-#else
-	snprintf(ret->missing, sizeof(ret->missing),
-		 "this build cannot control it; install the package libsystemd-dev and build anew");
-	return 0;
-#endif
+	bus_fail(ret, r,
+		 kind == BUS_KDBUS ? "cannot start it (try --kdbusd PATH)" : "cannot start it");
+	show_log(ret);
+	bus_stop(ret);
+	/* Whoever said which program to run was wrong about it. */
+	return kind == BUS_KDBUS && o->kdbusd && r != -EINTR ? -EINVAL : r;
 }
 
 void bus_stop(struct bus *b)
 {
-	if (b->kind == BUS_KDBUS)
-		libkdbus_daemon_stop(b->own);
-	else
-		child_terminate(b->pid);
-#ifdef HAVE_SDBUS
-	if (b->kind == BUS_DBUS_BROKER)
-		broker_stop(b);
-#endif
+	const struct type *t = &types[b->kind];
+
+	if (t->stop)
+		t->stop(b);
+	child_terminate(b->pid);
 	if (b->controller >= 0)
 		close(b->controller);
-	bus_remove_directory(b);
+	remove_directory(b);
 	*b = (struct bus){ .controller = -1 };
 }

@@ -52,12 +52,9 @@ int bus_start(enum bus_kind kind, const struct options *o, struct bus *ret);
 /** bus_stop() - end it and remove its files */
 void bus_stop(struct bus *b);
 
-/* For the files that start one kind each. */
+/* For the files that start one kind each; what they leave is cleared with bus_stop(). */
 int bus_directory(struct bus *b);
-void bus_remove_directory(struct bus *b);
-int bus_fail(const struct bus *b, int error, const char *what);
 void bus_log(const struct bus *b); /* in the child: stderr into a file */
-void bus_show_log(const struct bus *b); /* that file to stderr, when the start failed */
 int broker_start(struct bus *b);
 void broker_stop(struct bus *b);
 

@@ -103,6 +103,13 @@ static void write_options(struct json *j, const struct options *o)
 	json_open(j, "options", '{');
 	json_integer(j, "repeat", o->repeat);
 	json_boolean(j, "quick", o->quick);
+	json_boolean(j, "threads", o->threads);
+	json_open(j, "sizes", '[');
+	for (i = 0; i < (int)o->n_sizes; i++)
+		json_integer(j, NULL, o->sizes[i]);
+	json_close(j, ']');
+	json_integer(j, "count", o->count);
+	json_string(j, "only", o->only ? o->only : "");
 	json_integer(j, "busy", o->busy);
 	json_string(j, "engine", "user");
 	json_open(j, "pin", '[');

@@ -263,8 +263,10 @@ static void judge(const struct cell *own, const struct cell *best, FILE *f)
 
 	fprintf(f, "%-12s ", own->row);
 	if (own->n < 2)
-		fprintf(f, "%s takes 1/%.2f of the time of %s; one repetition tells no more\n",
-			own->subject, q.ratio, best->subject);
+		fprintf(f, "%s %s %.2f times as %s %s; one repetition tells no more\n",
+			own->subject, q.ratio < 1 ? "takes" : "is",
+			q.ratio < 1 ? 1 / q.ratio : q.ratio, q.ratio < 1 ? "long as" : "fast as",
+			best->subject);
 	else if (q.low > 1)
 		fprintf(f, "%s is %.2f times as fast as %s (%.2f to %.2f)\n", own->subject, q.ratio,
 			best->subject, q.low, q.high);
