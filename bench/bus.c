@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -119,18 +120,39 @@ static const char *find_kdbusd(const struct options *o, char *buf, size_t size)
 	return NULL;
 }
 
+/* That somebody looks for the file system makes the kernel load the module, if it is installed. */
+static bool has_kdbusfs(struct bus *b)
+{
+	int fd = fsopen("kdbusfs", FSOPEN_CLOEXEC);
+
+	if (fd >= 0)
+		close(fd);
+	else
+		snprintf(b->missing, sizeof(b->missing), "%s",
+			 errno == EPERM ? "the kernel engine takes root, to mount a kdbusfs" :
+					  "this kernel has no kdbusfs; make module, and load it");
+	return fd >= 0;
+}
+
 static int start_kdbusd(struct bus *b, const struct options *o)
 {
+	bool kernel = !strcmp(o->engine, "kernel");
 	struct libkdbus_daemon *d;
 	char path[600];
-	int r = libkdbus_daemon_start(find_kdbusd(o, path, sizeof(path)), &d);
+	int r;
 
+	if (kernel && !has_kdbusfs(b))
+		return 0;
+	/* For the daemon, and for clients and servers, which are forked later. */
+	setenv("KDBUS_ENGINE", o->engine, 1);
+	r = libkdbus_daemon_start(find_kdbusd(o, path, sizeof(path)), &d);
 	if (r < 0)
 		return r;
 	b->own = d;
 	b->pid = libkdbus_daemon_pid(d);
 	snprintf(b->address, sizeof(b->address), "%s", libkdbus_daemon_bus(d));
-	snprintf(b->version, sizeof(b->version), "%s", KDBUS_VERSION);
+	snprintf(b->version, sizeof(b->version), "%s%s", KDBUS_VERSION,
+		 kernel ? ", kernel engine" : "");
 	return 0;
 }
 

@@ -62,7 +62,8 @@ static const struct {
 	{ "json", "FILE", OPTION_COMMON,
 	  "write all samples and histograms (schema: bench/README.md)" },
 	{ "plot", "F.svg", OPTION_COMMON, "draw the table, with gnuplot" },
-	{ "engine", "user", OPTION_COMMON, "the engine libkdbus uses" },
+	{ "engine", "E", OPTION_COMMON,
+	  "the engine libkdbus uses: user or kernel (default: KDBUS_ENGINE, else user)" },
 	{ "kdbusd", "PATH", OPTION_COMMON | OPTION_OUTPUT,
 	  "the daemon to start (default: KDBUSD, else next to this program)" },
 	{ "corrupt", "N", OPTION_COMMON, "damage request N on purpose: the run must fail" },
@@ -216,13 +217,20 @@ static int pin(char *value, struct options *o)
 	return 0;
 }
 
-static int engine(const char *value)
+static int engine(const char *value, struct options *o)
 {
-	if (!strcmp(value, "user"))
+	o->engine = value;
+	if (!strcmp(value, "user") || !strcmp(value, "kernel"))
 		return 0;
-	fprintf(stderr, "kdbus-bench: --engine: no engine '%s' in this build; there is: user\n",
-		value);
+	fprintf(stderr, "kdbus-bench: --engine: no engine '%s'; there are: user, kernel\n", value);
 	return -EINVAL;
+}
+
+static int default_engine(struct options *o)
+{
+	const char *value = getenv("KDBUS_ENGINE");
+
+	return o->engine ? 0 : engine(value && *value ? value : "user", o);
 }
 
 static int threshold(const char *value, struct options *o)
@@ -297,7 +305,7 @@ static int take(int c, char *value, struct options *o)
 		o->against = value;
 		return 0;
 	case OPT_ENGINE:
-		return engine(value);
+		return engine(value, o);
 	case OPT_THRESHOLD:
 		return threshold(value, o);
 	case OPT_SIZES:
@@ -393,6 +401,8 @@ static int check_all(struct options *o, unsigned int allowed)
 {
 	int r = check_repeat(o);
 
+	if (r == 0)
+		r = default_engine(o);
 	if (r == 0 && allowed & (OPTION_COMMON | OPTION_OUTPUT))
 		r = check_kdbusd(o);
 	return r == 0 ? check_files(o) : r;

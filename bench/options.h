@@ -39,6 +39,7 @@ enum {
  * @corrupt: number of the request to damage, 0 for none
  * @threshold: from --threshold, as a factor: 1.05 is 5 %
  * @against: from --against, a subject, or NULL
+ * @engine: from --engine, else KDBUS_ENGINE, else "user"
  * @only: from --only, names of subjects with commas between them, or NULL for all
  * @arguments: what is left after the options
  */
@@ -63,6 +64,7 @@ struct options {
 	const char *plot;
 	const char *output;
 	const char *kdbusd;
+	const char *engine;
 	char **arguments;
 	int n_arguments;
 	int argc;

@@ -111,7 +111,7 @@ static void write_options(struct json *j, const struct options *o)
 	json_integer(j, "count", o->count);
 	json_string(j, "only", o->only ? o->only : "");
 	json_integer(j, "busy", o->busy);
-	json_string(j, "engine", "user");
+	json_string(j, "engine", o->engine);
 	json_open(j, "pin", '[');
 	for (i = 0; i < (int)o->n_cpus; i++)
 		json_integer(j, NULL, (uint64_t)o->cpus[i]);

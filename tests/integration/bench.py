@@ -422,6 +422,25 @@ def losses():
         '' if loss and abs(int(loss[1]) - wanted) < 1 else f'{wanted}: {run.stdout}{run.stderr}'])
 
 
+def kernel_engine():
+    """Where it cannot be had, that is a line, and the others are measured."""
+    run = bench('latency', '--quick', '--repeat', '1', '--count', '5', '--engine', 'kernel',
+                '--json', path('kernel.json'))
+    problems = [run.stderr if run.returncode or run.stderr else '']
+    if not run.returncode:
+        data = read_json('kernel.json')
+        peers = {peer['subject']: peer for peer in data['peers']}
+        missing = re.search('^libkdbus +not measured: .*kdbusfs', run.stdout, re.MULTILINE)
+        if bool(missing) == peers['libkdbus']['measured'] or not peers['socket']['measured']:
+            problems.append(run.stdout)
+        if data['options']['engine'] != 'kernel':
+            problems.append(f'engine {data["options"]["engine"]}')
+        with open('/proc/filesystems', encoding='ascii') as systems:
+            if 'kdbusfs' not in systems.read() and not missing:
+                problems.append('measured without kdbusfs')
+    check('--engine kernel: says what is missing', problems)
+
+
 def refusals():
     cases = (
         ([], 'no subcommand'),
@@ -518,6 +537,7 @@ def main():
     losses()
     descriptors()
     corruption()
+    kernel_engine()
     refusals()
     interrupted('pipe', '--busy', '2', children=12)
     interrupted('socket', children=8)
