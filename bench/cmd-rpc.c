@@ -16,6 +16,7 @@ static void make_lineup(void)
 					      .bus = BUS_KDBUS,
 					      .transport = &transport_user });
 	peers_add(&lineup, &(struct subject){ .name = "socket", .transport = &transport_stream });
+	peers_add_direct(&lineup);
 	peers_add_clients(&lineup);
 }
 

@@ -30,7 +30,8 @@ static const struct command commands[] = {
 	{ "rpc", command_rpc, OPTION_MEASURE | OPTION_SIZES | OPTION_COUNT, 0,
 	  "calls with a string, answered with two characters: seconds for 1000\n"
 	  "calls of 4 kB to 1 MB through libkdbus, a UNIX socket, and libdbus,\n"
-	  "sd-bus and GDBus on each D-Bus daemon. One message: a call or a reply.\n" },
+	  "sd-bus and GDBus: directly and on each D-Bus daemon. One message: a call or\n"
+	  "a reply.\n" },
 	{ "socket", command_socket, OPTION_MEASURE | OPTION_SIZES | OPTION_COUNT, 0,
 	  "calls with the same payload in request and reply: over a UNIX socket\n"
 	  "(single), over a relay process (dbus), over libkdbus; one at a time\n"

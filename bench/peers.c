@@ -41,12 +41,25 @@ void peers_add_brokers(struct lineup *l, const struct transport *transport, cons
 						.package = package });
 }
 
+void peers_add_direct(struct lineup *l)
+{
+	static char names[N_CLIENTS][32];
+	unsigned int i;
+
+	for (i = 0; i < N_CLIENTS; i++) {
+		snprintf(names[i], sizeof(names[i]), "direct %s", clients[i].name);
+		peers_add(l, &(struct subject){ .name = names[i],
+						.transport = clients[i].transport,
+						.package = clients[i].package });
+	}
+}
+
 void peers_add_clients(struct lineup *l)
 {
 	static char names[N_BROKERS][N_CLIENTS][32];
 	unsigned int i, j;
 
-	_Static_assert(N_BROKERS * N_CLIENTS + 2 <= SET_MAX, "room for all");
+	_Static_assert((N_BROKERS + 1) * N_CLIENTS + 2 <= SET_MAX, "room for all");
 	for (i = 0; i < N_BROKERS; i++)
 		for (j = 0; j < N_CLIENTS; j++) {
 			snprintf(names[i][j], sizeof(names[i][j]), "%s %s", brokers[i].nick,

@@ -71,6 +71,9 @@ void peers_add_brokers(struct lineup *l, const struct transport *transport, cons
 /** peers_add_clients() - add each broker with each client library, named after both */
 void peers_add_clients(struct lineup *l);
 
+/** peers_add_direct() - add each client library talking to itself over a socket, without a bus */
+void peers_add_direct(struct lineup *l);
+
 /** peers_standard() - libkdbus, the brokers through sd-bus, and a socket if @socket */
 void peers_standard(struct lineup *l, bool socket);
 

@@ -23,14 +23,44 @@ static int failed(struct link *l, GError *e, const char *what)
 	return -EIO;
 }
 
-static int connect_bus(struct link *l, GDBusConnection **ret)
+/* Without a bus: over the pair of sockets, whose ends the two processes have. */
+static GDBusConnection *connect_direct(struct link *l, bool server, GError **e)
 {
-	GError *e = NULL;
-	GDBusConnection *c = g_dbus_connection_new_for_address_sync(
+	GSocket *socket = g_socket_new_from_fd(dup(l->fds[server]), e);
+	GDBusConnection *c = NULL;
+	GSocketConnection *stream;
+	char *guid = server ? g_dbus_generate_guid() : NULL;
+
+	if (socket) {
+		stream = g_socket_connection_factory_create_connection(socket);
+		/* Nothing may be answered before there is an object to answer for. */
+		c = g_dbus_connection_new_sync(
+			G_IO_STREAM(stream), guid,
+			server ? G_DBUS_CONNECTION_FLAGS_AUTHENTICATION_SERVER |
+					 G_DBUS_CONNECTION_FLAGS_DELAY_MESSAGE_PROCESSING :
+				 G_DBUS_CONNECTION_FLAGS_AUTHENTICATION_CLIENT,
+			NULL, NULL, e);
+		g_object_unref(stream);
+		g_object_unref(socket);
+	}
+	g_free(guid);
+	return c;
+}
+
+static GDBusConnection *connect_address(struct link *l, GError **e)
+{
+	return g_dbus_connection_new_for_address_sync(
 		l->address,
 		G_DBUS_CONNECTION_FLAGS_AUTHENTICATION_CLIENT |
 			G_DBUS_CONNECTION_FLAGS_MESSAGE_BUS_CONNECTION,
-		NULL, NULL, &e);
+		NULL, NULL, e);
+}
+
+static int connect_bus(struct link *l, bool server, GDBusConnection **ret)
+{
+	GError *e = NULL;
+	GDBusConnection *c = link_is_direct(l) ? connect_direct(l, server, &e) :
+						 connect_address(l, &e);
 
 	if (!c)
 		return failed(l, e, "connecting");
@@ -83,24 +113,38 @@ static int take_name(struct link *l, GDBusConnection *c)
 	return 0;
 }
 
-static int serve_gdbus(struct link *l)
+static int register_object(struct link *l, GDBusConnection *c)
 {
 	static const GDBusInterfaceVTable vtable = { .method_call = on_call };
 	GDBusNodeInfo *node = g_dbus_node_info_new_for_xml(introspection, NULL);
-	GMainLoop *loop = g_main_loop_new(NULL, FALSE);
-	GDBusConnection *c;
 	GError *e = NULL;
-	int r = connect_bus(l, &c);
 
-	if (r < 0)
-		return r;
 	if (!g_dbus_connection_register_object(c, PEER_PATH, node->interfaces[0], &vtable, l, NULL,
 					       &e))
 		return failed(l, e, "registering");
-	r = take_name(l, c);
+	return 0;
+}
+
+static int serve_gdbus(struct link *l)
+{
+	GMainLoop *loop = g_main_loop_new(NULL, FALSE);
+	GDBusConnection *c;
+	int r;
+
+	/* A direct peer is needed for connecting. */
+	if (link_is_direct(l))
+		link_ready(l);
+	r = connect_bus(l, true, &c);
+	if (r == 0)
+		r = register_object(l, c);
+	if (r == 0 && !link_is_direct(l))
+		r = take_name(l, c);
 	if (r < 0)
 		return r;
-	link_ready(l);
+	if (link_is_direct(l))
+		g_dbus_connection_start_message_processing(c);
+	else
+		link_ready(l);
 	g_main_loop_run(loop);
 	return failed(l, NULL, "the bus");
 }
@@ -110,7 +154,7 @@ static int serve_gdbus(struct link *l)
 static int open_gdbus(struct link *l)
 {
 	GDBusConnection *c;
-	int r = connect_bus(l, &c);
+	int r = connect_bus(l, false, &c);
 
 	if (r < 0)
 		return r;
@@ -128,8 +172,9 @@ static void close_gdbus(struct link *l)
 static int call_gdbus(struct link *l, const struct job *job)
 {
 	GError *e = NULL;
-	GVariant *v = g_dbus_connection_call_sync(l->state, l->service, PEER_PATH, PEER_INTERFACE,
-						  PEER_METHOD, compose(&l->out, job->request),
+	GVariant *v = g_dbus_connection_call_sync(l->state, link_is_direct(l) ? NULL : l->service,
+						  PEER_PATH, PEER_INTERFACE, PEER_METHOD,
+						  compose(&l->out, job->request),
 						  G_VARIANT_TYPE("(s)"), G_DBUS_CALL_FLAGS_NONE,
 						  CALL_TIMEOUT_MS, NULL, &e);
 	int r;
@@ -143,6 +188,7 @@ static int call_gdbus(struct link *l, const struct job *job)
 
 const struct transport transport_gdbus = {
 	.name = "GDBus",
+	.prepare = link_prepare_pair,
 	.serve = serve_gdbus,
 	.open = open_gdbus,
 	.call = call_gdbus,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* D-Bus by way of libdbus, the reference library. It passes no memfds here. */
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,15 +21,26 @@ static int failed(struct link *l, DBusError *e, const char *what)
 	return -EIO;
 }
 
+/* Where the server listens if there is no bus: an address that no file has to be removed for. */
+static const char *address_of(struct link *l, char *buf, size_t size)
+{
+	if (!link_is_direct(l))
+		return l->address;
+	snprintf(buf, size, "unix:abstract=kdbus-bench-%d-%s", (int)getppid(), l->service);
+	return buf;
+}
+
 static int connect_bus(struct link *l, DBusConnection **ret)
 {
 	DBusError e = DBUS_ERROR_INIT;
-	DBusConnection *c = dbus_connection_open_private(l->address, &e);
+	char address[160];
+	DBusConnection *c =
+		dbus_connection_open_private(address_of(l, address, sizeof(address)), &e);
 
 	if (!c)
 		return failed(l, &e, "connecting");
 	dbus_connection_set_exit_on_disconnect(c, FALSE);
-	if (!dbus_bus_register(c, &e)) {
+	if (!link_is_direct(l) && !dbus_bus_register(c, &e)) {
 		dbus_connection_close(c);
 		dbus_connection_unref(c);
 		return failed(l, &e, "connecting");
@@ -99,20 +111,75 @@ static DBusHandlerResult on_message(DBusConnection *c, DBusMessage *m, void *arg
 	return DBUS_HANDLER_RESULT_HANDLED;
 }
 
+/* The one watch that a server with one socket has, and the one connection it gets. */
+struct listener {
+	DBusWatch *watch;
+	DBusConnection *connection;
+};
+
+static dbus_bool_t add_watch(DBusWatch *watch, void *arg)
+{
+	((struct listener *)arg)->watch = watch;
+	return TRUE;
+}
+
+static void remove_watch(DBusWatch *watch, void *arg)
+{
+	((struct listener *)arg)->watch = NULL;
+}
+
+static void on_connection(DBusServer *server, DBusConnection *c, void *arg)
+{
+	((struct listener *)arg)->connection = dbus_connection_ref(c);
+}
+
+static int accept_direct(struct link *l, DBusConnection **ret)
+{
+	DBusError e = DBUS_ERROR_INIT;
+	struct listener listener = { NULL, NULL };
+	struct pollfd p = { .events = POLLIN };
+	char address[160];
+	DBusServer *s = dbus_server_listen(address_of(l, address, sizeof(address)), &e);
+
+	if (!s)
+		return failed(l, &e, "listening");
+	dbus_server_set_new_connection_function(s, on_connection, &listener, NULL);
+	if (!dbus_server_set_watch_functions(s, add_watch, remove_watch, NULL, &listener, NULL) ||
+	    !listener.watch)
+		return failed(l, NULL, "listening");
+	link_ready(l);
+	p.fd = dbus_watch_get_unix_fd(listener.watch);
+	while (!listener.connection)
+		if (poll(&p, 1, -1) == 1)
+			dbus_watch_handle(listener.watch, DBUS_WATCH_READABLE);
+	dbus_server_disconnect(s);
+	dbus_server_unref(s);
+	*ret = listener.connection;
+	return 0;
+}
+
+static int join_bus(struct link *l, DBusConnection **ret)
+{
+	DBusError e = DBUS_ERROR_INIT;
+	int r = connect_bus(l, ret);
+
+	if (r == 0 && dbus_bus_request_name(*ret, l->service, 0, &e) < 0)
+		r = failed(l, &e, "taking a name");
+	return r;
+}
+
 static int serve_libdbus(struct link *l)
 {
 	static const DBusObjectPathVTable vtable = { .message_function = on_message };
-	DBusError e = DBUS_ERROR_INIT;
 	DBusConnection *c;
-	int r = connect_bus(l, &c);
+	int r = link_is_direct(l) ? accept_direct(l, &c) : join_bus(l, &c);
 
 	if (r < 0)
 		return r;
 	if (!dbus_connection_register_object_path(c, PEER_PATH, &vtable, l))
 		return failed(l, NULL, "registering");
-	if (dbus_bus_request_name(c, l->service, 0, &e) < 0)
-		return failed(l, &e, "taking a name");
-	link_ready(l);
+	if (!link_is_direct(l))
+		link_ready(l);
 	while (dbus_connection_read_write_dispatch(c, -1))
 		;
 	return failed(l, NULL, "the bus");
@@ -140,8 +207,8 @@ static void close_libdbus(struct link *l)
 
 static int call_libdbus(struct link *l, const struct job *job)
 {
-	DBusMessage *m =
-		dbus_message_new_method_call(l->service, PEER_PATH, PEER_INTERFACE, PEER_METHOD);
+	DBusMessage *m = dbus_message_new_method_call(link_is_direct(l) ? NULL : l->service,
+						      PEER_PATH, PEER_INTERFACE, PEER_METHOD);
 	DBusError e = DBUS_ERROR_INIT;
 	DBusMessage *reply = NULL;
 	int r;

@@ -20,7 +20,24 @@ static int failed(struct link *l, int r, const char *what)
 	return link_error(l, r, "%s: %s", what, strerror(-r));
 }
 
-static int connect_bus(struct link *l, sd_bus **ret)
+/* Over the bus; or without one over the pair of sockets, whose ends the two processes have. */
+static int choose_peer(struct link *l, sd_bus *bus, bool server)
+{
+	sd_id128_t id;
+	int r, fd;
+
+	if (!link_is_direct(l)) {
+		r = sd_bus_set_address(bus, l->address);
+		return r < 0 ? r : sd_bus_set_bus_client(bus, 1);
+	}
+	fd = dup(l->fds[server]);
+	r = fd < 0 ? -errno : sd_bus_set_fd(bus, fd, fd);
+	if (r >= 0 && server)
+		r = sd_id128_randomize(&id);
+	return r >= 0 && server ? sd_bus_set_server(bus, 1, id) : r;
+}
+
+static int connect_bus(struct link *l, bool server, sd_bus **ret)
 {
 	const char *name;
 	sd_bus *bus = NULL;
@@ -28,15 +45,13 @@ static int connect_bus(struct link *l, sd_bus **ret)
 
 	if (r < 0)
 		return failed(l, r, "sd_bus_new");
-	r = sd_bus_set_address(bus, l->address);
-	if (r >= 0)
-		r = sd_bus_set_bus_client(bus, 1);
+	r = choose_peer(l, bus, server);
 	if (r >= 0)
 		r = sd_bus_negotiate_fds(bus, 1);
 	if (r >= 0)
 		r = sd_bus_start(bus);
 	/* Waits for the answer to Hello, without which there is no connection yet. */
-	if (r >= 0)
+	if (r >= 0 && !link_is_direct(l))
 		r = sd_bus_get_unique_name(bus, &name);
 	if (r < 0) {
 		sd_bus_unref(bus);
@@ -118,12 +133,12 @@ static int on_call(sd_bus_message *m, void *arg, sd_bus_error *error)
 static int serve_sdbus(struct link *l)
 {
 	sd_bus *bus = NULL;
-	int r = connect_bus(l, &bus);
+	int r = connect_bus(l, true, &bus);
 
 	if (r < 0)
 		return r;
 	r = sd_bus_add_object(bus, NULL, PEER_PATH, on_call, l);
-	if (r >= 0)
+	if (r >= 0 && !link_is_direct(l))
 		r = sd_bus_request_name(bus, l->service, 0);
 	if (r < 0)
 		failed(l, r, "taking a name");
@@ -156,7 +171,7 @@ static int open_sdbus(struct link *l)
 
 	if (!c)
 		return link_error(l, -ENOMEM, "out of memory");
-	r = connect_bus(l, &c->bus);
+	r = connect_bus(l, false, &c->bus);
 	if (r < 0) {
 		free(c);
 		return r;
@@ -186,8 +201,8 @@ static int compose(struct link *l, const struct job *job, sd_bus_message **ret)
 {
 	struct client *c = l->state;
 	sd_bus_message *m = NULL;
-	int r = sd_bus_message_new_method_call(c->bus, &m, l->service, PEER_PATH, PEER_INTERFACE,
-					       PEER_METHOD);
+	int r = sd_bus_message_new_method_call(c->bus, &m, link_is_direct(l) ? NULL : l->service,
+					       PEER_PATH, PEER_INTERFACE, PEER_METHOD);
 
 	if (r < 0)
 		return failed(l, r, "building a message");
@@ -280,6 +295,7 @@ static int call_sdbus(struct link *l, const struct job *job)
 
 const struct transport transport_sdbus = {
 	.name = "sd-bus",
+	.prepare = link_prepare_pair,
 	.serve = serve_sdbus,
 	.open = open_sdbus,
 	.call = call_sdbus,

@@ -113,7 +113,7 @@ struct transport;
 
 struct link {
 	const struct transport *transport;
-	const char *address; /* of the bus, NULL without one */
+	const char *address; /* of the bus, "" without one */
 	char service[64]; /* name the server owns there */
 	char subject[64]; /* what tables call it */
 	struct link_shared *shared;
@@ -167,6 +167,16 @@ struct transport {
 	void (*close)(struct link *l);
 	int (*own)(struct link *l, const char *name);
 };
+
+/**
+ * link_prepare_pair() - a connected pair of sockets if there is no bus: fds[0] is the client's end
+ *
+ * Return: 0 or a negative errno.
+ */
+int link_prepare_pair(struct link *l);
+
+/** link_is_direct() - is there no bus in between? */
+bool link_is_direct(const struct link *l);
 
 /** link_ready() - the server serves from here on */
 void link_ready(struct link *l);

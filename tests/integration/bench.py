@@ -74,7 +74,7 @@ def measure(name, *args, rows=(), subjects=()):
 
 FLOORS = ('pipe', 'eventfd', 'futex', 'unix socket')
 BUSES = ('dbus-daemon', 'dbus-broker')
-CLIENTS = tuple(f'{bus} {client}' for bus in ('daemon', 'broker')
+CLIENTS = tuple(f'{bus} {client}' for bus in ('direct', 'daemon', 'broker')
                 for client in ('libdbus', 'sd-bus', 'GDBus'))
 
 
@@ -543,6 +543,7 @@ def main():
     interrupted('socket', children=8)
     interrupted('chart', children=11)
     interrupted('storm', children=9)
+    interrupted('rpc', children=25)
     for by in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         interrupted('chart', children=11, by=by)
     print(f'1..{len(RESULTS)}')
