@@ -57,4 +57,4 @@ install: ## install what is built; PREFIX (default /usr/local) and DESTDIR are h
 
 .PHONY: clean
 clean: ## remove everything that was built
-	rm -rf build build-asan build-clang
+	rm -rf build build-asan build-tsan build-clang

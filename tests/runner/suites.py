@@ -11,16 +11,23 @@ TIMEOUT_MULTIPLIER = '5'
 SANITIZER_ENV = {
     'ASAN_OPTIONS': 'detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1',
     'UBSAN_OPTIONS': 'halt_on_error=1:print_stacktrace=1',
+    'TSAN_OPTIONS': 'halt_on_error=1:second_deadlock_stack=1',
 }
 
 
-def build(source, directory, options, tally, env=None):
-    """Configure and build; True if tests can run. Warnings are errors."""
+def configure(source, directory, options, tally, env=None):
+    """Configure; True if it can be built."""
     configured = os.path.exists(os.path.join(directory, 'build.ninja'))
     argv = ['meson', 'setup', *(['--reconfigure'] if configured else []), *options]
     status, output = process.run([*argv, directory, source], env)
     if status:
         tally.fail(f'{os.path.basename(directory)}: configure', output=output)
+    return not status
+
+
+def build(source, directory, options, tally, env=None):
+    """Configure and build; True if tests can run. Warnings are errors."""
+    if not configure(source, directory, options, tally, env):
         return False
     status, output = process.run(['ninja', '-C', directory], env)
     if status:
@@ -30,15 +37,16 @@ def build(source, directory, options, tally, env=None):
     return True
 
 
-def known_tests(directory, suites):
-    """The tests of these suites (None: of all) that meson knows, by what the log calls them."""
+def known_tests(directory, suites, names=None):
+    """The tests that meson knows of these suites and with these names (None: all), by what the log
+    calls them."""
     status, output = process.run(['meson', 'introspect', directory, '--tests'])
     if status:
         raise RuntimeError(f'meson introspect {directory}: {output}')
     tests = {}
     for test in json.loads(output):
         suite = test['suite'][0].rpartition(':')[2]
-        if suites is None or suite in suites:
+        if (suites is None or suite in suites) and (names is None or test['name'] in names):
             tests[f'{suite}/{test["name"]}'] = test
     return tests
 
@@ -94,16 +102,17 @@ def judge(what, protocol, entry, tally):
         print('\n'.join(f'    {line}' for line in output.rstrip().splitlines()[-200:]))
 
 
-def test(directory, suites, tally, env=None):
-    """Run the tests of suites (None: all) in an already built directory."""
+def test(directory, suites, tally, env=None, names=None):
+    """Run the tests of suites (None: all) in an already built directory. With names only those,
+    for which what they need is built."""
     label = os.path.basename(directory)
-    tests = known_tests(directory, suites)
+    tests = known_tests(directory, suites, names)
     if not tests:
         return
     log = os.path.join(directory, 'meson-logs', 'testlog.json')
     if os.path.exists(log):
         os.unlink(log)
-    argv = ['meson', 'test', '-C', directory, '--no-rebuild', '--quiet']
+    argv = ['meson', 'test', '-C', directory, '--quiet', *(names or ['--no-rebuild'])]
     argv += ['--timeout-multiplier', TIMEOUT_MULTIPLIER]
     for suite in suites or ():
         argv += ['--suite', suite]

@@ -6,7 +6,6 @@
  */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -35,7 +34,8 @@ struct world {
 	struct libkdbus *many; /* used by all threads */
 	struct libkdbus *peer;
 	atomic_uint received; /* from senders */
-	atomic_bool stop;
+	atomic_bool quiet; /* nothing new is sent */
+	atomic_bool stop; /* nobody waits for an answer any more */
 };
 
 static uint64_t in_seconds(unsigned int s)
@@ -66,6 +66,14 @@ static int send_to(struct libkdbus *h, uint64_t dst, uint64_t cookie, uint64_t r
 	return r;
 }
 
+/* Also to a caller that has said BYEBYE meanwhile */
+static void reply_to(struct world *w, const struct kdbus_msg *msg)
+{
+	int r = send_to(w->peer, msg->src_id, 1, msg->cookie);
+
+	assert_true(r == 0 || r == -ENXIO || r == -EBADSLT || r == -ECONNRESET);
+}
+
 /* Everything sent to the peer comes back as a reply, if it is a call. */
 static void *serve(void *arg)
 {
@@ -81,7 +89,7 @@ static void *serve(void *arg)
 		}
 		assert_int_equal(r, 0);
 		if (msg->flags & KDBUS_MSG_EXPECT_REPLY)
-			assert_int_equal(send_to(w->peer, msg->src_id, 1, msg->cookie), 0);
+			reply_to(w, msg);
 		assert_int_equal(libkdbus_done(w->peer, msg), 0);
 	}
 	return NULL;
@@ -197,20 +205,266 @@ static void forked(void **state)
 	assert_int_equal(libkdbus_acquire(w->many, "test.parent", 0, NULL), 0);
 }
 
-/* Every descriptor that is there with handles and was not before is close-on-exec. */
-static void close_on_exec(void **state)
+/* ---- fork and exec beside other threads ---- */
+
+#define FORKS 40
+
+static void *chatter(void *arg)
+{
+	struct world *w = arg;
+	unsigned int i;
+
+	for (i = 0; !atomic_load(&w->quiet); i++)
+		assert_int_equal(send_to(w->many, id_of(w->peer), i + 1, 0), 0);
+	return NULL;
+}
+
+/* Whatever other threads were doing when it was forked: nothing waits, everything says ECHILD. */
+static int use_all(struct world *w, uint64_t peer)
+{
+	struct kdbus_cmd_recv recv = { .size = sizeof(recv) };
+	struct kdbus_cmd_free discard = { .size = sizeof(discard) };
+	struct kdbus_cmd_list list = { .size = sizeof(list), .flags = KDBUS_LIST_UNIQUE };
+	struct kdbus_cmd cmd = { .size = sizeof(cmd) };
+
+	if (send_to(w->many, peer, 1, 0) != -ECHILD)
+		return 1;
+	if (libkdbus_recv(w->many, &recv) != -ECHILD || libkdbus_free(w->many, &discard) != -ECHILD)
+		return 2;
+	if (libkdbus_list(w->many, &list) != -ECHILD || libkdbus_byebye(w->many, &cmd) != -ECHILD)
+		return 3;
+	if (libkdbus_wait(w->many, UINT64_MAX, -1) != -ECHILD)
+		return 4;
+	if (libkdbus_acquire(w->many, "test.child", 0, NULL) != -ECHILD)
+		return 5;
+	libkdbus_close(w->many);
+	libkdbus_close(w->peer);
+	return 0;
+}
+
+static void forked_beside_threads(void **state)
+{
+	struct world *w = *state;
+	const uint64_t peer = id_of(w->peer);
+	pthread_t server, talkers[2];
+	int status, i;
+	pid_t pid;
+
+	pthread_create(&server, NULL, serve, w);
+	for (i = 0; i < 2; i++)
+		pthread_create(&talkers[i], NULL, chatter, w);
+	for (i = 0; i < FORKS; i++) {
+		pid = fork();
+		assert_true(pid >= 0);
+		if (pid == 0)
+			_exit(use_all(w, peer));
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
+	atomic_store(&w->quiet, true);
+	for (i = 0; i < 2; i++)
+		pthread_join(talkers[i], NULL);
+	atomic_store(&w->stop, true);
+	pthread_join(server, NULL);
+	assert_int_equal(libkdbus_acquire(w->many, "test.parent", 0, NULL), 0);
+}
+
+/* Descriptors above the standard ones */
+static int count_fds(void)
 {
 	struct dirent *e;
 	DIR *dir = opendir("/proc/self/fd");
-	int fd;
+	int fd, n = 0;
 
-	assert_non_null(dir);
+	if (!dir)
+		return -1;
 	while ((e = readdir(dir))) {
 		fd = atoi(e->d_name);
-		if (fd > 2 && fd != dirfd(dir))
-			assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+		n += fd > 2 && fd != dirfd(dir);
 	}
 	closedir(dir);
+	return n;
+}
+
+static int count_after_exec(void)
+{
+	char *argv[] = { (char *)"threads", (char *)"--count-fds", NULL };
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		execv("/proc/self/exe", argv);
+		_exit(127);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+		return -1;
+	return WEXITSTATUS(status);
+}
+
+/* Of handles with direct lanes, buffers and memfds nothing is left after exec(). */
+static void close_on_exec(void **state)
+{
+	struct world *w = *state;
+	const int inherited = count_after_exec();
+	const struct kdbus_msg *msg;
+	int i;
+
+	assert_true(inherited >= 0 && inherited < 100);
+	for (i = 0; i < 20; i++) {
+		assert_int_equal(send_to(w->peer, id_of(w->many), 7, 0), 0);
+		assert_int_equal(libkdbus_receive(w->many, &msg), 0);
+		assert_int_equal(libkdbus_done(w->many, msg), 0);
+	}
+	assert_true(count_fds() >= inherited + 2);
+	assert_int_equal(count_after_exec(), inherited);
+}
+
+/* ---- BYEBYE beside other threads (ABI 6.6) ---- */
+
+#define GOODBYES 60
+
+struct goodbye {
+	struct world *w;
+	struct libkdbus *h; /* says it */
+	struct libkdbus *silent; /* never answers */
+	atomic_uint accepted; /* by SEND */
+	atomic_uint received;
+	atomic_uint started;
+};
+
+static void *send_until_dead(void *arg)
+{
+	struct goodbye *g = arg;
+	int r;
+
+	atomic_fetch_add(&g->started, 1);
+	while ((r = send_to(g->h, id_of(g->silent), 1, 0)) == 0)
+		atomic_fetch_add(&g->accepted, 1);
+	assert_int_equal(r, -ECONNRESET);
+	return NULL;
+}
+
+static void *receive_until_dead(void *arg)
+{
+	struct goodbye *g = arg;
+	const struct kdbus_msg *msg;
+	int r;
+
+	atomic_fetch_add(&g->started, 1);
+	do {
+		r = libkdbus_receive(g->h, &msg);
+		if (r == 0)
+			libkdbus_done(g->h, msg);
+		if (r == -EAGAIN)
+			libkdbus_wait(g->h, in_seconds(600), -1);
+	} while (r == 0 || r == -EAGAIN);
+	assert_int_equal(r, -ECONNRESET);
+	return NULL;
+}
+
+static int call(struct libkdbus *h, struct libkdbus *to, uint64_t cookie)
+{
+	struct kdbus_msg msg = { .size = sizeof(msg),
+				 .flags = KDBUS_MSG_EXPECT_REPLY,
+				 .dst_id = id_of(to),
+				 .cookie = cookie,
+				 .timeout_ns = in_seconds(600),
+				 .payload_type = KDBUS_PAYLOAD_DBUS };
+	const struct kdbus_msg *reply;
+	int r = libkdbus_call(h, &msg, -1, &reply);
+
+	if (r == 0)
+		libkdbus_done(h, reply);
+	return r;
+}
+
+static void *call_until_dead(void *arg)
+{
+	struct goodbye *g = arg;
+	uint64_t cookie = 1;
+	int r;
+
+	atomic_fetch_add(&g->started, 1);
+	while ((r = call(g->h, g->w->peer, cookie++)) == 0)
+		;
+	assert_int_equal(r, -ECONNRESET);
+	return NULL;
+}
+
+/* Nobody answers: it sleeps when the BYEBYE comes. */
+static void *call_for_ever(void *arg)
+{
+	struct goodbye *g = arg;
+
+	atomic_fetch_add(&g->started, 1);
+	assert_int_equal(call(g->h, g->silent, 1000000), -ECONNRESET);
+	return NULL;
+}
+
+static void say_goodbye(struct goodbye *g)
+{
+	void *(*const doing[])(void *) = { send_until_dead, receive_until_dead, call_until_dead,
+					   call_for_ever };
+	struct kdbus_cmd cmd = { .size = sizeof(cmd) };
+	pthread_t threads[4];
+	int i, r;
+
+	atomic_store(&g->started, 0);
+	for (i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, doing[i], g);
+	while (atomic_load(&g->started) < 4)
+		sched_yield();
+	while ((r = libkdbus_byebye(g->h, &cmd)) == -EBUSY)
+		sched_yield();
+	assert_int_equal(r, 0);
+	for (i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(libkdbus_byebye(g->h, &cmd), -ECONNRESET);
+	libkdbus_close(g->h);
+}
+
+/* What SEND has taken before the BYEBYE is there. */
+static void *count_received(void *arg)
+{
+	struct goodbye *g = arg;
+	const struct kdbus_msg *msg;
+	int r;
+
+	for (;;) {
+		r = libkdbus_receive(g->silent, &msg);
+		if (r == -EAGAIN && atomic_load(&g->w->stop))
+			return NULL;
+		if (r == -EAGAIN) {
+			libkdbus_wait(g->silent, in_seconds(0) + 1000000, -1);
+			continue;
+		}
+		assert_int_equal(r, 0);
+		if (!(msg->flags & KDBUS_MSG_EXPECT_REPLY))
+			atomic_fetch_add(&g->received, 1);
+		libkdbus_done(g->silent, msg);
+	}
+}
+
+static void byebye_beside_threads(void **state)
+{
+	struct goodbye g = { .w = *state };
+	const char *bus = libkdbus_daemon_bus(g.w->daemon);
+	pthread_t server, counter;
+	int i;
+
+	assert_int_equal(libkdbus_connect(bus, NULL, &g.silent), 0);
+	pthread_create(&server, NULL, serve, g.w);
+	pthread_create(&counter, NULL, count_received, &g);
+	for (i = 0; i < GOODBYES; i++) {
+		assert_int_equal(libkdbus_connect(bus, NULL, &g.h), 0);
+		say_goodbye(&g);
+	}
+	/* All of it is published: the next look finds it. */
+	atomic_store(&g.w->stop, true);
+	pthread_join(counter, NULL);
+	pthread_join(server, NULL);
+	assert_int_equal(atomic_load(&g.received), atomic_load(&g.accepted));
+	libkdbus_close(g.silent);
 }
 
 static int setup(void **state)
@@ -236,13 +490,18 @@ static int teardown(void **state)
 	return 0;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(together, setup, teardown),
 		cmocka_unit_test_setup_teardown(forked, setup, teardown),
+		cmocka_unit_test_setup_teardown(forked_beside_threads, setup, teardown),
 		cmocka_unit_test_setup_teardown(close_on_exec, setup, teardown),
+		cmocka_unit_test_setup_teardown(byebye_beside_threads, setup, teardown),
 	};
+
+	if (argc == 2 && !strcmp(argv[1], "--count-fds"))
+		return count_fds();
 
 	return cmocka_run_group_tests_name("threads", tests, NULL, NULL);
 }
