@@ -22,7 +22,9 @@ void core_names_deinit(struct core_names *names)
 
 void core_name_holder_init(struct core_name_holder *holder, u64 id)
 {
-	*holder = (struct core_name_holder){ .id = id, .tree = RB_ROOT };
+	*holder = (struct core_name_holder){ .id = id,
+					     .tree = RB_ROOT,
+					     .max = CORE_CONN_MAX_NAMES };
 	INIT_LIST_HEAD(&holder->records);
 }
 
@@ -366,7 +368,7 @@ int core_names_acquire(struct core_names *names, struct core_name_holder *holder
 		*ret_change = change;
 		return 0;
 	}
-	if (holder->count >= CORE_CONN_MAX_NAMES)
+	if (holder->count >= holder->max)
 		return -E2BIG;
 	entry = core_names_find(names, name);
 	if (entry) {

@@ -16,8 +16,9 @@
  *     activator is the acting owner. Nobody else owns the name.
  *  3. Each record carries exactly one of PRIMARY and IN_QUEUE; PRIMARY sits on
  *     the owner of rule 2 and nowhere else.
- *  4. A holder has at most one record per name and at most
- *     CORE_CONN_MAX_NAMES records, listed in the order in which it asked.
+ *  4. A holder has at most one record per name and at most @max records (the
+ *     host may set another maximum than that of the ABI, CORE_CONN_MAX_NAMES),
+ *     listed in the order in which it asked.
  *  5. A holder that is an activator has one record and asks for no name.
  *  6. The id of a name is never 0 and never used again: a name that was lost
  *     and acquired anew has another id (§10.7).
@@ -56,6 +57,7 @@ struct core_names {
  * @records: its struct core_name_record, oldest request first
  * @tree: the same, by name
  * @count: how many there are
+ * @max: how many there may be
  *
  * Embedded in the connection; container_of() leads back.
  */
@@ -64,6 +66,7 @@ struct core_name_holder {
 	struct list_head records;
 	struct rb_root tree;
 	unsigned int count;
+	unsigned int max;
 };
 
 /**
@@ -174,7 +177,7 @@ void core_name_holder_deinit(struct core_name_holder *holder);
  * to queue comes out with neither PRIMARY nor IN_QUEUE (row 7).
  *  -EINVAL: the name is malformed, or a flag is not one of the three.
  *  -EOPNOTSUPP: the holder is an activator.
- *  -E2BIG: the holder has no record of this name and CORE_CONN_MAX_NAMES others.
+ *  -E2BIG: the holder has no record of this name and @max others.
  *  -EEXIST: somebody else owns it, cannot be replaced, and QUEUE is not given.
  *  -ENOMEM: out of memory.
  */

@@ -17,6 +17,7 @@
 
 #include "creds.h"
 #include "daemon.h"
+#include "peer.h"
 #include "quota.h"
 #include "recv.h"
 #include "send.h"
@@ -69,8 +70,8 @@ static inline struct stored *stored_of(struct core_entry *entry)
 struct link {
 	struct rb_node node; /* in callee->callers, by id of the caller */
 	struct list_head entry; /* in caller->calling */
-	struct client *caller;
-	struct client *callee;
+	struct peer *caller;
+	struct peer *callee;
 };
 
 /* Two clients that were introduced to each other */
@@ -116,8 +117,8 @@ struct post {
 };
 
 struct client {
+	PEER;
 	struct source source;
-	struct daemon *daemon;
 	struct list_head entry;
 	struct list_head hot_entry;
 	struct list_head dirty_entry;
@@ -131,20 +132,15 @@ struct client {
 	bool doomed;
 
 	enum core_handle handle;
-	struct creds *creds;
-	struct account *account;
 	struct bus *made_bus;
 	struct endpoint *made_ep;
 
-	struct core_conn conn;
 	bool connected;
 	bool direct; /* may have introductions */
-	char *description;
 	struct kdbus_creds fake_creds;
 	struct kdbus_pids fake_pids;
 	char *fake_label;
 	u64 fake_have;
-	bool fake;
 	unsigned char *pool; /* of an activator */
 	u64 told_waiting;
 
@@ -159,8 +155,6 @@ struct client {
 	u64 lost;
 	struct list_head waiting_entry; /* while the page says so: client_settle() */
 
-	struct rb_root callers;
-	struct list_head calling;
 	struct list_head intros;
 	unsigned int n_intros;
 	struct list_head awaited; /* not empty: nothing is taken from it */
@@ -181,9 +175,21 @@ struct client {
 	unsigned int n_answer_fds;
 };
 
+/* Of a connection that is known to be native */
 static inline struct client *client_of(const struct core_conn *conn)
 {
 	return container_of((struct core_conn *)conn, struct client, conn);
+}
+
+/* NULL: it is a classic one */
+static inline struct client *native_of(const struct core_conn *conn)
+{
+	return peer_of(conn)->kind == PEER_NATIVE ? client_of(conn) : NULL;
+}
+
+static inline struct client *native_peer(const struct peer *p)
+{
+	return native_of(&p->conn);
 }
 
 /* client.c */
@@ -242,7 +248,7 @@ int relay_record(struct client *c, const struct lane_env *env);
  * @stamp:	the sender's own
  */
 struct relay {
-	struct client *from;
+	struct peer *from;
 	struct wire wire;
 	const void *payload;
 	int fds[LANE_SOCK_FDS_MAX];
@@ -261,11 +267,11 @@ void death_forget(struct client *c);
 int death_handed_back(struct client *c, const struct ctl_hand_back *head, size_t size);
 
 /* links.c: who has called whom; hand-over, death */
-int link_call(struct client *caller, struct client *callee);
-bool link_exists(const struct client *caller, const struct client *callee);
-void links_drop(struct client *c);
-void links_tell_gone(struct client *c);
-void links_note_move(struct client *from, struct client *to, u64 name_id);
+int link_call(struct peer *caller, struct peer *callee);
+bool link_exists(const struct peer *caller, const struct peer *callee);
+void links_drop(struct peer *p);
+void links_tell_gone(struct peer *p);
+void links_note_move(struct peer *from, struct peer *to, u64 name_id);
 void links_settle_move(bool happened);
 
 /* intro.c */
@@ -284,9 +290,9 @@ struct meta_image {
 	void *data;
 	size_t size; /* multiple of 8 */
 };
-int meta_for_message(struct client *from, struct client *to, u64 seq, struct meta_image *ret);
+int meta_for_message(struct peer *from, struct client *to, u64 seq, struct meta_image *ret);
 int meta_for_intro(struct client *from, struct client *to, struct meta_image *ret);
-int meta_info(struct client *asker, struct client *target, u64 attach, void **ret,
+int meta_info(struct client *asker, struct peer *target, u64 attach, void **ret,
 	      size_t *ret_size);
 int meta_creator(struct client *asker, struct bus *bus, u64 attach, void **ret, size_t *ret_size);
 
@@ -299,9 +305,9 @@ int activator_recv(struct client *c, const struct kdbus_cmd_recv *cmd,
 void activator_clear(struct client *c);
 
 /* names.c */
-int name_acquire(struct client *c, const char *name, u64 flags, u64 *ret_flags);
-int name_release(struct client *c, const char *name);
-void names_end(struct client *c);
+int name_acquire(struct peer *p, const char *name, u64 flags, u64 *ret_flags);
+int name_release(struct peer *p, const char *name);
+void names_end(struct peer *p);
 void names_changed(struct bus *bus, const char *name);
 
 #endif

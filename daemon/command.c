@@ -129,7 +129,7 @@ static int run_conn_info(struct client *c, const struct kdbus_cmd_info *cmd,
 	if (r == 0)
 		r = core_info_find(&c->conn, &c->creds->core, &query, &target);
 	if (r == 0)
-		r = meta_info(c, client_of(target), query.attach, &data, &size);
+		r = meta_info(c, peer_of(target), query.attach, &data, &size);
 	if (r < 0)
 		return r;
 	r = answer_add(c, data, size);
@@ -177,7 +177,7 @@ static int run_name_acquire(struct client *c, const struct core_args *args)
 	const char *name;
 	int r = core_check_name_acquire(args, &name);
 
-	return r < 0 ? r : name_acquire(c, name, args->flags, ret_flags);
+	return r < 0 ? r : name_acquire(&c->peer, name, args->flags, ret_flags);
 }
 
 static int run_match_add(struct client *c, const struct kdbus_cmd_match *cmd,
@@ -215,7 +215,7 @@ int command_run(struct client *c, enum core_cmd cmd, void *arg, const struct cor
 	case CORE_CMD_NAME_ACQUIRE:
 		return run_name_acquire(c, args);
 	case CORE_CMD_NAME_RELEASE:
-		return name_release(c, core_args_str(args, KDBUS_ITEM_NAME));
+		return name_release(&c->peer, core_args_str(args, KDBUS_ITEM_NAME));
 	case CORE_CMD_MATCH_ADD:
 		return run_match_add(c, arg, args);
 	case CORE_CMD_MATCH_REMOVE:

@@ -119,7 +119,7 @@ void death_collect(struct client *c)
  */
 static void route(struct client *from, struct held *h)
 {
-	struct relay relay = { .from = from, .stamp = h->stamp };
+	struct relay relay = { .from = &from->peer, .stamp = h->stamp };
 	struct core_dst dst = { 0 };
 	unsigned int fds = h->n_files - h->n_memfds;
 
@@ -178,7 +178,7 @@ void death_begin(struct client *c)
 	intro_each(c, await, c);
 	list_for_each_entry_safe(h, next, &c->leftover, entry) {
 		sender = core_bus_find_conn(c->conn.bus, h->sender);
-		s = sender ? client_of(sender) : NULL;
+		s = sender ? native_of(sender) : NULL;
 		if (!s || s == c) {
 			free_held(c, h);
 		} else if (list_empty(&s->awaited)) {

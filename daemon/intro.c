@@ -203,7 +203,7 @@ int intro_ask(struct client *c, const struct ctl_ask_intro *ask, int *lane_fd)
 	if (!c->connected || ask->reserved)
 		return -EPROTO;
 	conn = core_bus_find_conn(c->conn.bus, ask->peer);
-	peer = conn ? client_of(conn) : NULL;
+	peer = conn ? native_of(conn) : NULL;
 	if (peer && intro_may(c, peer) && client_keeps_up(c) && client_keeps_up(peer) &&
 	    has_room(c, peer) && has_room(peer, c) && directions(c, peer))
 		r = introduce(c, peer, *lane_fd);

@@ -5,7 +5,7 @@
 
 #include "client.h"
 
-static struct link *find(const struct client *caller, const struct client *callee,
+static struct link *find(const struct peer *caller, const struct peer *callee,
 			 struct rb_node ***ret_link, struct rb_node **ret_parent)
 {
 	struct rb_node **link = (struct rb_node **)&callee->callers.rb_node, *parent = NULL;
@@ -23,14 +23,14 @@ static struct link *find(const struct client *caller, const struct client *calle
 	return NULL;
 }
 
-bool link_exists(const struct client *caller, const struct client *callee)
+bool link_exists(const struct peer *caller, const struct peer *callee)
 {
 	struct rb_node **link, *parent;
 
 	return find(caller, callee, &link, &parent);
 }
 
-int link_call(struct client *caller, struct client *callee)
+int link_call(struct peer *caller, struct peer *callee)
 {
 	struct rb_node **at, *parent;
 	struct link *l;
@@ -55,38 +55,46 @@ static void drop(struct link *l)
 	free(l);
 }
 
-void links_drop(struct client *c)
+void links_drop(struct peer *p)
 {
 	struct link *l, *next;
 	struct rb_node *node;
 
-	while ((node = rb_first(&c->callers)))
+	while ((node = rb_first(&p->callers)))
 		drop(rb_entry(node, struct link, node));
-	list_for_each_entry_safe(l, next, &c->calling, entry)
+	list_for_each_entry_safe(l, next, &p->calling, entry)
 		drop(l);
 }
 
-/* Everybody who may wait for an answer of @c, or has a lane to it, once each. */
-void links_tell_gone(struct client *c)
+/* Who is introduced to it is told in another way, classic peers know nothing of lanes. */
+static bool is_told(const struct peer *other, const struct peer *p)
 {
-	const struct ctl_gone body = { .peer = c->conn.id, .reason = CTL_GONE_DEAD };
+	if (other == p || other->kind != PEER_NATIVE)
+		return false;
+	return p->kind != PEER_NATIVE || !intro_exists(native_peer(other), native_peer(p));
+}
+
+/* Everybody who may wait for an answer of @p, or has a lane to it, once each. */
+void links_tell_gone(struct peer *p)
+{
+	const struct ctl_gone body = { .peer = p->conn.id, .reason = CTL_GONE_DEAD };
 	const struct lane_put put = { .type = LANE_REC_GONE,
 				      .length = sizeof(body),
-				      .subject = c->conn.id };
+				      .subject = p->conn.id };
 	struct rb_node *node;
 	struct link *l;
 
-	for (node = rb_first(&c->callers); node; node = rb_next(node)) {
+	for (node = rb_first(&p->callers); node; node = rb_next(node)) {
 		l = rb_entry(node, struct link, node);
-		if (l->caller != c && !intro_exists(l->caller, c))
-			client_put(l->caller, &put, &body);
+		if (is_told(l->caller, p))
+			client_put(native_peer(l->caller), &put, &body);
 	}
 	/* Those we called keep what they owe us: it is of no use to anybody now. */
-	list_for_each_entry(l, &c->calling, entry)
-		if (l->callee != c && l->callee->conn.sink && !intro_exists(l->callee, c) &&
-		    !link_exists(l->callee, c))
-			client_put(l->callee, &put, &body);
-	intro_tell_all(c, LANE_REC_GONE, &body, sizeof(body));
+	list_for_each_entry(l, &p->calling, entry)
+		if (is_told(l->callee, p) && l->callee->conn.sink && !link_exists(l->callee, p))
+			client_put(native_peer(l->callee), &put, &body);
+	if (p->kind == PEER_NATIVE)
+		intro_tell_all(native_peer(p), LANE_REC_GONE, &body, sizeof(body));
 }
 
 /*
@@ -94,12 +102,12 @@ void links_tell_gone(struct client *c)
  * is one thread and nothing between the two calls gives it away.
  */
 static struct {
-	struct client *from;
-	struct client *to;
+	struct peer *from;
+	struct peer *to;
 	u64 name_id;
 } noted;
 
-void links_note_move(struct client *from, struct client *to, u64 name_id)
+void links_note_move(struct peer *from, struct peer *to, u64 name_id)
 {
 	noted.from = from;
 	noted.to = to;
@@ -118,8 +126,9 @@ void links_settle_move(bool happened)
 		body.to = noted.to->conn.id;
 		for (node = rb_first(&noted.from->callers); node; node = rb_next(node)) {
 			l = rb_entry(node, struct link, node);
-			if (link_call(l->caller, noted.to) == 0)
-				client_put_soft(l->caller, &put, &body);
+			if (link_call(l->caller, noted.to) == 0 &&
+			    l->caller->kind == PEER_NATIVE)
+				client_put_soft(native_peer(l->caller), &put, &body);
 		}
 	}
 	noted.from = NULL;

@@ -89,7 +89,7 @@ static int view_process(struct view *v, const struct creds *to, const struct cre
 	return r;
 }
 
-static void view_conn(struct view *v, const struct client *of)
+static void view_conn(struct view *v, const struct peer *of)
 {
 	v->meta.names = &of->conn.names;
 	v->meta.have |= KDBUS_ATTACH_NAMES;
@@ -99,15 +99,18 @@ static void view_conn(struct view *v, const struct client *of)
 }
 
 /* The /proc of this machine's default: everybody sees everything of a process he sees at all. */
-static u64 proc_granted(const struct client *from, const struct client *to)
+static u64 proc_granted(struct peer *from, const struct client *to)
 {
-	const struct core_meta_proc facts = {
-		.visible = creds_map_pid(to->creds, from->creds),
-		.same = from->creds->pid == to->creds->pid,
-	};
+	struct core_meta_proc facts;
+	const struct creds *creds;
 
 	if (!core_meta_proc_wanted(from->conn.attach_send, to->conn.attach_recv))
 		return 0;
+	creds = peer_creds(from);
+	if (!creds)
+		return 0;
+	facts.visible = creds_map_pid(to->creds, creds);
+	facts.same = creds->pid == to->creds->pid;
 	return core_meta_proc_granted(&facts);
 }
 
@@ -147,20 +150,20 @@ static int render(const struct view *v, u64 mask, struct meta_image *ret)
 	return 0;
 }
 
-static int message_view(struct client *from, struct client *to, struct view *v, u64 *ret_mask)
+static int message_view(struct peer *from, struct client *to, struct view *v, u64 *ret_mask)
 {
 	int r = 0;
 
 	*v = (struct view){ 0 };
 	*ret_mask = core_meta_for_message(from->conn.attach_send, to->conn.attach_recv,
 					  proc_granted(from, to));
-	if (!from->fake && *ret_mask & CORE_META_PROCESS)
+	if (!from->fake && *ret_mask & CORE_META_PROCESS && peer_creds(from))
 		r = view_process(v, to->creds, from->creds);
 	view_conn(v, from);
 	return r;
 }
 
-int meta_for_message(struct client *from, struct client *to, u64 seq, struct meta_image *ret)
+int meta_for_message(struct peer *from, struct client *to, u64 seq, struct meta_image *ret)
 {
 	struct timespec ts;
 	struct view v;
@@ -187,7 +190,7 @@ int meta_for_intro(struct client *from, struct client *to, struct meta_image *re
 {
 	struct view v;
 	u64 mask;
-	int r = message_view(from, to, &v, &mask);
+	int r = message_view(&from->peer, to, &v, &mask);
 
 	if (r == 0)
 		r = render(&v, mask & ~(u64)KDBUS_ATTACH_TIMESTAMP, ret);
@@ -222,7 +225,7 @@ static int write_info(const struct core_info *info, void **ret, size_t *ret_size
 	return 0;
 }
 
-int meta_info(struct client *asker, struct client *target, u64 attach, void **ret, size_t *ret_size)
+int meta_info(struct client *asker, struct peer *target, u64 attach, void **ret, size_t *ret_size)
 {
 	struct view v = { 0 };
 	const struct core_info info = {
@@ -234,9 +237,9 @@ int meta_info(struct client *asker, struct client *target, u64 attach, void **re
 	int r;
 
 	if (target->fake)
-		r = fake_view(&v, asker, target);
+		r = fake_view(&v, asker, native_peer(target));
 	else
-		r = view_process(&v, asker->creds, target->creds);
+		r = peer_creds(target) ? view_process(&v, asker->creds, target->creds) : -ENOMEM;
 	view_conn(&v, target);
 	if (r == 0)
 		r = write_info(&info, ret, ret_size);

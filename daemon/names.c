@@ -2,6 +2,7 @@
 /* Names: core does the work; this tells clients what cached answers are no longer true. */
 #include <errno.h>
 
+#include "classic/bridge.h"
 #include "client.h"
 
 void names_changed(struct bus *bus, const char *name)
@@ -9,113 +10,155 @@ void names_changed(struct bus *bus, const char *name)
 	lane_page_name_changed(&bus->daemon->page, name);
 }
 
-static struct client *acting_owner(struct bus *bus, const char *name, u64 *ret_id)
+/* Who owns a name, and what it is registered as: compared before and after a change. */
+struct owner {
+	struct peer *peer;
+	u64 id;
+};
+
+static struct bus *bus_of(const struct peer *p)
+{
+	return container_of(p->conn.bus, struct bus, core);
+}
+
+static struct peer *holder_of(const struct core_name_holder *holder)
+{
+	return holder ? peer_of(container_of(holder, struct core_conn, names)) : NULL;
+}
+
+static struct owner acting_owner(struct bus *bus, const char *name)
 {
 	struct core_name *n = core_names_find(&bus->core.names, name);
 
 	if (!n)
-		return NULL;
-	*ret_id = n->id;
-	return client_of(container_of(core_name_owner(n)->holder, struct core_conn, names));
+		return (struct owner){ 0 };
+	return (struct owner){ holder_of(core_name_owner(n)->holder), n->id };
+}
+
+static void review(struct peer *p)
+{
+	struct client *c = p ? native_peer(p) : NULL;
+
+	if (!c || !c->connected)
+		return;
+	intro_review(c);
+	intro_new_meta(c);
 }
 
 /* What follows from @name having had @before as owner: compare with now. */
-static void follow(struct bus *bus, const char *name, struct client *before, u64 before_id)
+static void follow(struct bus *bus, const char *name, struct owner before)
 {
-	u64 id = 0;
-	struct client *now = acting_owner(bus, name, &id);
+	struct owner now = acting_owner(bus, name);
 
-	if (now == before && id == before_id)
+	if (now.peer == before.peer && now.id == before.id)
 		return;
 	names_changed(bus, name);
-	if (before && before->connected) {
-		intro_review(before);
-		intro_new_meta(before);
-	}
-	if (now) {
-		intro_review(now);
-		intro_new_meta(now);
-	}
+	bridge_name_changed(bus, name, before.peer, now.peer);
+	review(before.peer);
+	review(now.peer);
 }
 
 /*
  * Between an activator and whoever follows or precedes it, calls made through the name move along
  * (ABI 10.6); callers keep their slots themselves, so they are told.
  */
-static bool hands_over(const struct client *from, const struct client *to)
+static bool hands_over(const struct peer *from, const struct peer *to)
 {
 	return from && to && from != to &&
 	       (from->conn.kind == CORE_KIND_ACTIVATOR || to->conn.kind == CORE_KIND_ACTIVATOR);
 }
 
-int name_acquire(struct client *c, const char *name, u64 flags, u64 *ret_flags)
+/*
+ * The records of kdbus policy are for native peers; what a classic one may own, the configuration
+ * of its bus says, before this.
+ */
+static int acquire(struct peer *p, const char *name, u64 flags, u64 *ret_flags)
 {
-	struct bus *bus = c->ep->bus;
-	u64 id = 0;
-	struct client *before = acting_owner(bus, name, &id);
+	struct core_name_change change;
 	int r;
 
-	if (hands_over(before, c))
-		links_note_move(before, c, id);
-	r = core_conn_acquire(&c->conn, &c->creds->core, name, flags, ret_flags);
-	links_settle_move(r == 0 && *ret_flags & KDBUS_NAME_PRIMARY);
+	if (p->kind == PEER_NATIVE)
+		return core_conn_acquire(&p->conn, &p->creds->core, name, flags, ret_flags);
+	r = core_names_acquire(&p->conn.bus->names, &p->conn.names, name, flags, ret_flags,
+			       &change);
 	if (r == 0)
-		follow(bus, name, before, id);
+		core_conn_apply(p->conn.bus, &change);
 	return r;
 }
 
-static struct client *successor(struct client *c, const struct core_name_record *record)
+int name_acquire(struct peer *p, const char *name, u64 flags, u64 *ret_flags)
+{
+	struct bus *bus = bus_of(p);
+	struct owner before = acting_owner(bus, name);
+	int r;
+
+	if (hands_over(before.peer, p))
+		links_note_move(before.peer, p, before.id);
+	r = acquire(p, name, flags, ret_flags);
+	links_settle_move(r == 0 && *ret_flags & KDBUS_NAME_PRIMARY);
+	if (r == 0)
+		follow(bus, name, before);
+	return r;
+}
+
+static struct peer *successor(const struct core_name_record *record)
 {
 	struct core_name *name = record->name;
 
 	if (!core_name_record_owns(record) || !list_is_singular(&name->queue) || !name->activator)
 		return NULL;
-	return client_of(container_of(name->activator->holder, struct core_conn, names));
+	return holder_of(name->activator->holder);
 }
 
-int name_release(struct client *c, const char *name)
+int name_release(struct peer *p, const char *name)
 {
-	struct bus *bus = c->ep->bus;
-	struct core_name_record *record = core_name_holder_find(&c->conn.names, name);
-	struct client *next = record ? successor(c, record) : NULL, *before;
-	u64 id = 0;
+	struct bus *bus = bus_of(p);
+	struct core_name_record *record = core_name_holder_find(&p->conn.names, name);
+	struct peer *next = record ? successor(record) : NULL;
+	struct owner before = acting_owner(bus, name);
 	int r;
 
-	before = acting_owner(bus, name, &id);
 	if (next)
-		links_note_move(c, next, id);
-	r = core_conn_release(&c->conn, name);
+		links_note_move(p, next, before.id);
+	r = core_conn_release(&p->conn, name);
 	links_settle_move(r == 0);
 	if (r == 0)
-		follow(bus, name, before, id);
+		follow(bus, name, before);
 	return r;
 }
 
+static void tell_end(struct bus *bus, struct peer *p, const struct core_name_change *change)
+{
+	struct peer *now = holder_of(change->new_holder);
+
+	if (!change->type)
+		return;
+	names_changed(bus, change->name);
+	bridge_name_changed(bus, change->name, p, now);
+	if (now && now->kind == PEER_NATIVE)
+		intro_review(native_peer(now));
+}
+
 /* Step 6 of a disconnect (ABI 1.8): one name after the other, oldest claim first. */
-void names_end(struct client *c)
+void names_end(struct peer *p)
 {
 	struct core_name_record *record;
 	struct core_name_change change;
-	struct client *next;
+	struct peer *next;
 
 	for (;;) {
-		record = list_first_entry_or_null(&c->conn.names.records, struct core_name_record,
+		record = list_first_entry_or_null(&p->conn.names.records, struct core_name_record,
 						  holder_entry);
 		if (!record)
 			return;
-		next = successor(c, record);
+		next = successor(record);
 		if (next) {
-			links_note_move(c, next, record->name->id);
+			links_note_move(p, next, record->name->id);
 			links_settle_move(true);
 		}
-		if (!core_names_release_next(&c->conn.bus->names, &c->conn.names, &change))
+		if (!core_names_release_next(&p->conn.bus->names, &p->conn.names, &change))
 			return;
-		if (change.type) {
-			names_changed(container_of(c->conn.bus, struct bus, core), change.name);
-			if (change.new_holder)
-				intro_review(client_of(
-					container_of(change.new_holder, struct core_conn, names)));
-		}
-		core_conn_apply(c->conn.bus, &change);
+		tell_end(bus_of(p), p, &change);
+		core_conn_apply(p->conn.bus, &change);
 	}
 }

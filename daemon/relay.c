@@ -39,7 +39,7 @@ static int route_signal(struct core_parcel *parcel, const struct core_dst *dst)
 }
 
 /* A caller that waits in SEND learns why its reply did not come (ABI 7.8). */
-static void refuse_reply(struct client *to, const struct core_parcel *parcel, int error)
+static void refuse_reply(struct peer *to, const struct core_parcel *parcel, int error)
 {
 	const struct ctl_refused body = { .peer = parcel->from->id,
 					  .cookie = parcel->msg->msg->cookie_reply,
@@ -47,16 +47,24 @@ static void refuse_reply(struct client *to, const struct core_parcel *parcel, in
 	const struct lane_put put = { .type = CTL_REC_REFUSED, .length = sizeof(body) };
 
 	if (to->conn.sink == &client_sink)
-		client_put(to, &put, &body);
+		client_put(native_peer(to), &put, &body);
+}
+
+static bool waits_for(const struct peer *to, const struct peer *from)
+{
+	if (link_exists(to, from))
+		return true;
+	return to->kind == PEER_NATIVE && from->kind == PEER_NATIVE &&
+	       intro_exists(native_peer(to), native_peer(from));
 }
 
 /* Whoever never called the sender does not wait for its reply; the slot itself is with him. */
 static int route_reply(struct core_parcel *parcel, const struct core_dst *dst)
 {
-	struct client *to = client_of(dst->conn), *from = client_of(parcel->from);
+	struct peer *to = peer_of(dst->conn), *from = peer_of(parcel->from);
 	int r;
 
-	if (!link_exists(to, from) && !intro_exists(to, from))
+	if (!waits_for(to, from))
 		return -EBADSLT;
 	core_deliver_to_monitors(parcel);
 	r = core_deliver(parcel, dst->conn, dst->name_id, NULL);
@@ -67,7 +75,7 @@ static int route_reply(struct core_parcel *parcel, const struct core_dst *dst)
 
 static int route_plain(struct core_parcel *parcel, const struct core_dst *dst)
 {
-	struct client *from = client_of(parcel->from);
+	struct peer *from = peer_of(parcel->from);
 	int r;
 
 	if (!core_conn_may_talk(parcel->from, &from->creds->core, dst->conn))
@@ -75,7 +83,7 @@ static int route_plain(struct core_parcel *parcel, const struct core_dst *dst)
 	core_deliver_to_monitors(parcel);
 	r = core_deliver(parcel, dst->conn, dst->name_id, NULL);
 	if (r == 0 && parcel->msg->msg->flags & KDBUS_MSG_EXPECT_REPLY)
-		r = link_call(from, client_of(dst->conn));
+		r = link_call(from, peer_of(dst->conn));
 	return r;
 }
 
@@ -112,7 +120,7 @@ int relay_route(struct relay *relay, struct core_dst *ret_dst)
 static void verdict(struct client *c, const struct ctl_send *head, int error,
 		    const struct core_dst *dst)
 {
-	struct client *to = dst->conn ? client_of(dst->conn) : NULL;
+	struct client *to = dst->conn ? native_of(dst->conn) : NULL;
 	const struct ctl_verdict body = {
 		.tag = head->tag,
 		.error = error,
@@ -154,7 +162,7 @@ static int parse_and_route(struct client *c, const struct lane_env *env, unsigne
 static int take_send(struct client *c, const struct lane_env *env)
 {
 	struct daemon *d = c->daemon;
-	struct relay relay = { .from = c, .stamp = env->stamp };
+	struct relay relay = { .from = &c->peer, .stamp = env->stamp };
 	struct core_dst dst = { 0 };
 	struct ctl_send head;
 	const void *bulk = NULL;
@@ -197,7 +205,7 @@ static int take_refused(struct client *c, const struct lane_env *env)
 	if (env->length != sizeof(body) || lane_take(&c->channel, &body) < 0)
 		return -EPROTO;
 	to = core_bus_find_conn(c->conn.bus, body.peer);
-	if (!to || to->sink != &client_sink || !link_exists(client_of(to), c))
+	if (!to || to->sink != &client_sink || !link_exists(peer_of(to), &c->peer))
 		return 0;
 	body.peer = c->conn.id;
 	client_put_soft(client_of(to), &put, &body);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef CLASSIC_BRIDGE_H
+#define CLASSIC_BRIDGE_H
+
+/*
+ * bridge.h - where native and classic peers of a bus meet
+ *
+ * 1. The payload of a native message is a whole D-Bus message. One that is none is not delivered to
+ *    a classic peer: EBADMSG, for a broadcast a line in the log.
+ * 2. The front-end vouches for the sender: SENDER is written anew in both directions.
+ * 3. A classic call to a native peer keeps its serial as cookie, and the other way round, so that
+ *    replies find their way by the number alone.
+ * 4. A signal of a classic peer reaches native ones as one broadcast with a bloom filter over what
+ *    match rules can ask for; those of native peers are held against the rules of classic ones.
+ */
+
+#include "peer.h"
+
+struct bus;
+struct classic;
+struct client;
+struct cmsg;
+struct cpeer;
+
+extern const struct core_sink classic_sink;
+
+/* ---- called by the native half; without a front-end they do nothing ---- */
+
+/* Credentials of a classic peer, for peer_creds() */
+void bridge_read_creds(struct peer *p);
+/* A name has another owner: tell classic peers. Activators are none in D-Bus. */
+void bridge_name_changed(struct bus *bus, const char *name, struct peer *before, struct peer *now);
+/* A native connection came. */
+void bridge_native_joined(struct client *c);
+/* A native connection went; its names have been handed on. */
+void bridge_native_left(struct client *c);
+
+#endif

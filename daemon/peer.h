@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+#ifndef DAEMON_PEER_H
+#define DAEMON_PEER_H
+
+/*
+ * peer.h - a connection of the bus, as other connections meet it
+ *
+ * 1. There are two kinds: native clients, who have lanes (client.h), and classic ones, who speak
+ *    D-Bus over a stream socket (classic/classic.h). Both share ids, names and notifications, which
+ *    are core's; code that needs lanes asks for the kind first.
+ * 2. What a native client is, the daemon reads when it connects. Classic ones come and go faster:
+ *    peer_creds() reads it when somebody asks.
+ */
+
+#include "conn.h"
+#include "creds.h"
+
+struct daemon;
+struct account;
+
+enum peer_kind {
+	PEER_NATIVE,
+	PEER_CLASSIC,
+};
+
+/*
+ * @conn:	its connection; not known on the bus before HELLO
+ * @creds:	who it is; NULL of a classic one nobody has asked for, see peer_creds()
+ * @fake:	it told other credentials (struct client has them)
+ * @callers:	struct link of those who called it through the daemon
+ * @calling:	struct link of those it called
+ */
+#define PEER_FIELDS                                                                                \
+	struct core_conn conn;                                                                     \
+	enum peer_kind kind;                                                                       \
+	bool fake;                                                                                 \
+	struct daemon *daemon;                                                                     \
+	struct creds *creds;                                                                       \
+	struct account *account;                                                                   \
+	char *description;                                                                         \
+	struct rb_root callers;                                                                    \
+	struct list_head calling
+
+/**
+ * struct peer - what both kinds begin with: see PEER_FIELDS
+ */
+struct peer {
+	PEER_FIELDS;
+};
+
+/* In a structure: the fields of a peer, and the peer as a whole */
+#define PEER                                                                                       \
+	union {                                                                                    \
+		struct peer peer;                                                                  \
+		struct {                                                                           \
+			PEER_FIELDS;                                                               \
+		};                                                                                 \
+	}
+
+static inline struct peer *peer_of(const struct core_conn *conn)
+{
+	return container_of((struct core_conn *)conn, struct peer, conn);
+}
+
+/**
+ * peer_creds() - who a peer is, read now if it was not before
+ *
+ * Return: its credentials, which live as long as it; NULL: there is no memory, or it has gone.
+ */
+struct creds *peer_creds(struct peer *p);
+
+#endif
