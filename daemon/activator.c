@@ -133,7 +133,8 @@ void activator_tell(struct client *c)
 
 static void wake(struct core_conn *conn)
 {
-	activator_tell(client_of(conn));
+	if (native_of(conn))
+		activator_tell(client_of(conn));
 }
 
 const struct core_host_ops daemon_host_ops = {

@@ -39,6 +39,8 @@ static void init(struct client *c, struct node *node)
 
 	c->source.ready = client_ready;
 	c->daemon = d;
+	c->kind = PEER_NATIVE;
+	c->callers = RB_ROOT;
 	c->node = node;
 	c->ep = node->ep;
 	c->handle = node->ep ? CORE_HANDLE_ENDPOINT : CORE_HANDLE_CONTROL;
@@ -51,6 +53,7 @@ static void init(struct client *c, struct node *node)
 	INIT_LIST_HEAD(&c->flights);
 	INIT_LIST_HEAD(&c->overflow);
 	INIT_LIST_HEAD(&c->calling);
+	INIT_LIST_HEAD(&c->owed);
 	INIT_LIST_HEAD(&c->intros);
 	INIT_LIST_HEAD(&c->awaited);
 	INIT_LIST_HEAD(&c->held);

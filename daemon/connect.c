@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "classic/bridge.h"
 #include "client.h"
 #include "notify.h"
 
@@ -216,6 +217,7 @@ int connect_hello(struct client *c, struct kdbus_cmd_hello *cmd, const struct co
 	c->connected = true;
 	c->handle = CORE_HANDLE_CONNECTED;
 	monitors_changed(c);
+	bridge_native_joined(c);
 	if (hello.kind == CORE_KIND_ACTIVATOR || hello.kind == CORE_KIND_POLICY_HOLDER) {
 		lane_page_policy_changed(&c->daemon->page);
 		names_changed(c->ep->bus, hello.name);
@@ -256,6 +258,7 @@ void client_finish_disconnect(struct client *c)
 	death_begin(c);
 	intro_drop_all(c);
 	core_notify_id(conn, KDBUS_ITEM_ID_REMOVE);
+	bridge_native_left(c);
 	core_conn_unaccount(conn);
 	conn->state = CORE_CONN_DEAD;
 	monitors_changed(c);

@@ -32,6 +32,7 @@
 #include "lane/page.h"
 #include "lib/wire.h"
 
+struct classic;
 struct client;
 struct creds;
 
@@ -73,6 +74,7 @@ struct endpoint {
 
 /**
  * struct bus - a bus with its directory
+ * @classic:	its front-end for classic peers; NULL: it has none
  */
 struct bus {
 	struct core_bus core;
@@ -82,6 +84,7 @@ struct bus {
 	struct client *owner; /* NULL: the daemon's own bus */
 	struct creds *creator;
 	char *dir;
+	struct classic *classic;
 	struct list_head entry;
 };
 
@@ -113,6 +116,7 @@ struct daemon {
 	unsigned char *datagram;
 	unsigned char *record;
 	struct rb_root accounts;
+	struct classic *classic; /* front-end of one of the buses, or NULL */
 	int null_fd; /* closed to make room when accept() finds no descriptor left */
 };
 

@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "classic/classic.h"
 #include "client.h"
 
 static mode_t node_mode(u64 flags)
@@ -227,6 +228,7 @@ void bus_end(struct bus *bus)
 {
 	struct endpoint *ep, *next;
 
+	classic_stop(bus);
 	list_for_each_entry_safe(ep, next, &bus->endpoints, entry)
 		endpoint_end(ep);
 	node_close(&bus->def.node);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "classic/bridge.h"
 #include "client.h"
 
 static struct link *find(const struct peer *caller, const struct peer *callee,
@@ -124,6 +125,7 @@ void links_settle_move(bool happened)
 	if (happened && noted.from) {
 		body.from = noted.from->conn.id;
 		body.to = noted.to->conn.id;
+		bridge_calls_moved(noted.from, noted.to);
 		for (node = rb_first(&noted.from->callers); node; node = rb_next(node)) {
 			l = rb_entry(node, struct link, node);
 			if (link_call(l->caller, noted.to) == 0 &&

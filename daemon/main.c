@@ -13,12 +13,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "classic/classic.h"
 #include "client.h"
 #include "kernel.h"
 
 struct options {
 	const char *domain;
 	bool kernel;
+	const char *address;
 	bool system;
 	bool print_address;
 	int address_fd;
@@ -33,6 +35,7 @@ static const char help_text[] =
 	"                          module kdbus ($KDBUS_ENGINE, else user)\n"
 	"  --domain DIR            serve DIR ($XDG_RUNTIME_DIR/kdbus, as root /run/kdbus); or use\n"
 	"                          the kdbusfs there (" KERNEL_DOMAIN ")\n"
+	"  --address ADDRESS       serve classic D-Bus clients there, too\n"
 	"  --system                make the bus 0-system, open to all users, instead of UID-user\n"
 	"  --print-address[=FD]    print the address of the bus to FD (1) once it serves\n"
 	"  --nofork                stay in the foreground (the default)\n"
@@ -72,6 +75,7 @@ static int parse_options(int argc, char **argv, struct options *o)
 	static const struct option options[] = {
 		{ "domain", required_argument, NULL, 'd' },
 		{ "engine", required_argument, NULL, 'e' },
+		{ "address", required_argument, NULL, 'a' },
 		{ "system", no_argument, NULL, 's' },
 		{ "print-address", optional_argument, NULL, 'p' },
 		{ "nofork", no_argument, NULL, 'n' },
@@ -90,6 +94,9 @@ static int parse_options(int argc, char **argv, struct options *o)
 			break;
 		case 'e':
 			engine = optarg;
+			break;
+		case 'a':
+			o->address = optarg;
 			break;
 		case 's':
 			o->system = true;
@@ -252,6 +259,38 @@ static void daemon_deinit(struct daemon *d)
 	free(d->record);
 }
 
+/* The limits of a session bus, and one address */
+static int serve_classic(struct daemon *d, const struct options *o)
+{
+	static char *listen[1];
+	static struct config config = {
+		.refs = 1,
+		.listen = { listen, 1 },
+		.limits = { .max_incoming_bytes = 1000000000,
+			    .max_incoming_unix_fds = 250000000,
+			    .max_outgoing_bytes = 1000000000,
+			    .max_outgoing_unix_fds = 250000000,
+			    .max_message_size = 1000000000,
+			    .max_message_unix_fds = 4096,
+			    .service_start_timeout = 120000,
+			    .auth_timeout = 240000,
+			    .pending_fd_timeout = 150000,
+			    .max_completed_connections = 100000,
+			    .max_incomplete_connections = 10000,
+			    .max_connections_per_user = 100000,
+			    .max_pending_service_starts = 10000,
+			    .max_names_per_connection = 50000,
+			    .max_match_rules_per_connection = 50000,
+			    .max_replies_per_connection = 50000,
+			    .reply_timeout = -1 },
+	};
+
+	if (!o->address)
+		return 0;
+	listen[0] = (char *)o->address;
+	return classic_start(list_first_entry(&d->buses, struct bus, entry), &config);
+}
+
 static void print_address(const struct options *o, const char *domain, const char *bus)
 {
 	if (o->print_address && dprintf(o->address_fd, "kdbus:path=%s/%s/bus\n", domain, bus) < 0)
@@ -282,6 +321,8 @@ static int serve(struct daemon *d, const struct options *o, const char *domain)
 		r = catch_signals(&signals, d);
 	if (r == 0)
 		r = domain_start(d, domain, bus, bus_flags(o));
+	if (r == 0)
+		r = serve_classic(d, o);
 	if (r < 0) {
 		log_line(r == -EADDRINUSE ? "another daemon serves %s: %s" : "cannot serve %s: %s",
 			 domain, strerror(-r));

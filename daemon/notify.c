@@ -36,8 +36,11 @@ void service_notify(const char *state)
 int service_listen_fds(void)
 {
 	const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");
+	static int known = -1;
 	int n = 0, i;
 
+	if (known >= 0)
+		return known;
 	if (pid && fds && strtol(pid, NULL, 10) == (long)getpid())
 		n = (int)strtol(fds, NULL, 10);
 	for (i = 0; i < n; i++)
@@ -45,5 +48,6 @@ int service_listen_fds(void)
 	unsetenv("LISTEN_PID");
 	unsetenv("LISTEN_FDS");
 	unsetenv("LISTEN_FDNAMES");
-	return n > 0 ? n : 0;
+	known = n > 0 ? n : 0;
+	return known;
 }

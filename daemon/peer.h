@@ -29,6 +29,7 @@ enum peer_kind {
  * @fake:	it told other credentials (struct client has them)
  * @callers:	struct link of those who called it through the daemon
  * @calling:	struct link of those it called
+ * @owed:	struct call of classic peers that wait for it (classic/reply.c)
  */
 #define PEER_FIELDS                                                                                \
 	struct core_conn conn;                                                                     \
@@ -39,7 +40,8 @@ enum peer_kind {
 	struct account *account;                                                                   \
 	char *description;                                                                         \
 	struct rb_root callers;                                                                    \
-	struct list_head calling
+	struct list_head calling;                                                                  \
+	struct list_head owed
 
 /**
  * struct peer - what both kinds begin with: see PEER_FIELDS

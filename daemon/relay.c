@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "classic/bridge.h"
 #include "lane/bulk.h"
 #include "client.h"
 #include "send.h"
@@ -26,14 +27,18 @@ static int route_broadcast(struct core_parcel *parcel)
 	core_deliver_to_monitors(parcel);
 	core_send_signal(parcel, &signal);
 	core_match_find(&parcel->bus->matches, &signal, visit, parcel);
+	bridge_native_broadcast(parcel->host);
 	return 0;
 }
 
 static int route_signal(struct core_parcel *parcel, const struct core_dst *dst)
 {
 	core_deliver_to_monitors(parcel);
-	/* What goes wrong from here on is neither told nor counted (ABI 7.6). */
-	if (core_send_wants(parcel, dst->conn))
+	/*
+	 * What goes wrong from here on is neither told nor counted (ABI 7.6). Of D-Bus a signal for
+	 * one needs no match.
+	 */
+	if (peer_of(dst->conn)->kind == PEER_CLASSIC || core_send_wants(parcel, dst->conn))
 		core_deliver(parcel, dst->conn, dst->name_id, NULL);
 	return 0;
 }
@@ -78,7 +83,7 @@ static int route_plain(struct core_parcel *parcel, const struct core_dst *dst)
 	struct peer *from = peer_of(parcel->from);
 	int r;
 
-	if (!core_conn_may_talk(parcel->from, &from->creds->core, dst->conn))
+	if (!core_conn_may_talk(parcel->from, from->creds ? &from->creds->core : NULL, dst->conn))
 		return -EPERM;
 	core_deliver_to_monitors(parcel);
 	r = core_deliver(parcel, dst->conn, dst->name_id, NULL);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "classic/classic.h"
 #include "client.h"
 #include "lane/hooks.h"
 
@@ -64,6 +65,8 @@ static void finish_round(struct daemon *d)
 {
 	struct client *c, *next;
 
+	if (d->classic)
+		classic_bury(d->classic);
 	while ((c = list_first_entry_or_null(&d->blocked, struct client, blocked_entry)))
 		client_flush(c);
 	if (LANE_BROKEN(LANE_CURSOR_FIRST))
@@ -75,6 +78,8 @@ static void finish_round(struct daemon *d)
 	ring_all(d);
 	answer_all(d);
 	consume_all(d);
+	if (d->classic)
+		classic_flush(d->classic);
 }
 
 /* The end of one client is news for others, and may doom more: rounds of their own. */

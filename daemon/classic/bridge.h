@@ -24,12 +24,24 @@ struct cpeer;
 
 extern const struct core_sink classic_sink;
 
+/* ---- called by the classic half ---- */
+
+/* A message for a native peer; errors go to the sender. */
+void bridge_send(struct cpeer *from, struct client *to, struct cmsg *m);
+/* A signal, for native peers with a match */
+void bridge_broadcast(struct classic *k, struct cmsg *m);
+
 /* ---- called by the native half; without a front-end they do nothing ---- */
 
 /* Credentials of a classic peer, for peer_creds() */
 void bridge_read_creds(struct peer *p);
 /* A name has another owner: tell classic peers. Activators are none in D-Bus. */
 void bridge_name_changed(struct bus *bus, const char *name, struct peer *before, struct peer *now);
+/* A broadcast of a native connection, for classic peers with a rule */
+struct relay;
+void bridge_native_broadcast(struct relay *relay);
+/* What @from was called through a name is for @to now, who has it. */
+void bridge_calls_moved(struct peer *from, struct peer *to);
 /* A native connection came. */
 void bridge_native_joined(struct client *c);
 /* A native connection went; its names have been handed on. */

@@ -42,15 +42,19 @@
 #define CLASSIC_UNIQUE_MAX 24 /* ":1.18446744073709551615" and a NUL */
 
 struct activations;
+struct auth;
 struct classic;
 struct cpeer;
+struct dbusp_match;
 struct listener;
 struct matches;
 struct oblock;
+struct partial;
 struct replies;
 struct rule;
 struct seg;
 struct services;
+struct timer;
 
 /**
  * struct cbuf - memory of a message that does not fit the buffers of a round; counted
@@ -135,8 +139,9 @@ enum cpeer_state {
  * @fd:		socket
  * @events:	what epoll waits for
  * @state:	see there
+ * @was:	@state before it was doomed
  * @fds_ok:	it negotiated descriptors
- * @eof:	everything it sent was read
+ * @deaf:	it reads no more; what it sent before is still taken
  * @anonymous:	it did not say who it is
  * @name:	unique name, once active
  * @name_len:	its bytes
@@ -144,7 +149,6 @@ enum cpeer_state {
  * @view:	what the policy says about it
  * @entry:	in classic.peers, or classic.doomed
  * @sasl:	while it authenticates
- * @since:	when it was accepted, CLOCK_MONOTONIC in ns
  * @in:		a message of which the beginning is there (input.c)
  * @out, @out_last: queue: blocks that wait (output.c)
  * @round, @round_last: queue: what was added in this round, behind @out
@@ -164,8 +168,9 @@ struct cpeer {
 	int fd;
 	uint32_t events;
 	uint8_t state;
+	uint8_t was;
 	bool fds_ok;
-	bool eof;
+	bool deaf;
 	bool anonymous;
 	uint8_t name_len;
 	char name[CLASSIC_UNIQUE_MAX];
@@ -175,7 +180,6 @@ struct cpeer {
 	struct policy_view *view;
 	struct list_head entry;
 	struct auth *sasl;
-	uint64_t since;
 	struct partial *in;
 	struct oblock *out, *out_last;
 	struct seg *round, *round_last;
@@ -227,6 +231,7 @@ static inline struct dbusp_str cpeer_name(const struct cpeer *c)
  * @search:	number of the last search for receivers
  * @serial:	last serial of the driver
  * @timer:	for everything that ends by time (timer.c)
+ * @msg:	the message of a peer that is being routed
  */
 struct classic {
 	struct daemon *daemon;
@@ -252,6 +257,8 @@ struct classic {
 	struct replies *replies;
 	uint64_t search;
 	uint32_t serial;
+	struct timer *timer;
+	struct cmsg msg;
 };
 
 static inline const struct config_limits *classic_limits(const struct classic *k)
@@ -303,6 +310,8 @@ void cpeer_log(const struct cpeer *c, const char *format, ...)
  * Return: 0; -ENOMEM and what core says.
  */
 int cpeer_join(struct cpeer *c);
+/* Become nobody on the bus: at the end, or to be a monitor. */
+void cpeer_leave(struct cpeer *c);
 
 static inline bool cpeer_alive(const struct cpeer *c)
 {
@@ -373,12 +382,16 @@ void route_message(struct cpeer *c, struct cmsg *m);
  * Errors go to the sender, if it is one who wants them. For messages that waited for @to, too.
  */
 void route_to(struct cpeer *from, struct peer *to, struct cmsg *m);
+/* Tell the caller why reply_expect() refused its call. */
+void route_refuse_call(struct cpeer *from, const struct cmsg *m, int error);
 /* A signal to everybody whose rules say so; @m->from NULL: of the driver. Natives included. */
 void route_broadcast(struct classic *k, struct cmsg *m);
 /* The same for classic receivers only */
 void route_to_matches(struct classic *k, struct cmsg *m);
 /* Who is behind a bus name; NULL: nobody */
 struct peer *route_find(const struct classic *k, struct dbusp_str name);
+/* The same without activators, which are no owners in D-Bus */
+struct peer *route_owner(const struct classic *k, struct dbusp_str name);
 /* Unique name of a peer, in a buffer of CLASSIC_UNIQUE_MAX bytes */
 struct dbusp_str unique_name(const struct peer *p, char *buf);
 /* What follows ":1." of a unique name, as an id of core; 0: it is none */
@@ -401,6 +414,8 @@ void reply_forget(struct cpeer *caller, uint32_t serial);
 bool reply_is_expected(struct cpeer *caller, const struct peer *callee, uint32_t serial);
 /* The same, and it does no longer. */
 bool reply_take(struct cpeer *caller, const struct peer *callee, uint32_t serial);
+/* What was to come from @from comes from @to. */
+void replies_move(struct peer *from, struct peer *to);
 /* @p has gone: who waits for it gets NoReply, and what it waited for is forgotten. */
 void replies_end(struct classic *k, struct peer *p);
 

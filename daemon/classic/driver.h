@@ -77,7 +77,10 @@ struct driver_table {
 
 /* All of them, ended by one with methods == NULL */
 extern const struct driver_table *const driver_tables[];
-extern const struct driver_table driver_core; /* driver.c, driver-names.c, driver-creds.c */
+extern const struct driver_table driver_names;
+extern const struct driver_table driver_matches;
+extern const struct driver_table driver_creds;
+extern const struct driver_table driver_misc;
 
 /* A call whose destination is the driver, or that has none */
 void driver_call(struct cpeer *from, struct cmsg *m);
@@ -92,6 +95,11 @@ void driver_call(struct cpeer *from, struct cmsg *m);
 void driver_reply_begin(struct driver_call *call, struct dbusp_build *b, const char *signature);
 /* Send it, unless the caller wants none. @b is used up. */
 void driver_reply_end(struct driver_call *call, struct dbusp_build *b);
+/* The same with descriptors, which become the message's */
+void driver_reply_begin_fds(struct driver_call *call, struct dbusp_build *b, const char *signature,
+			    unsigned int n_fds);
+void driver_reply_end_fds(struct driver_call *call, struct dbusp_build *b, const int *fds,
+			  unsigned int n_fds);
 /* An empty method return */
 void driver_reply(struct driver_call *call);
 

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The front-end as a whole: start, rounds, end. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "classic.h"
+#include "driver.h"
+#include "input.h"
+#include "output.h"
+#include "timer.h"
+
+/* Memory of rounds: pages that are never used cost nothing. */
+static void *map_pages(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static void unmap_pages(void *p, size_t size)
+{
+	if (p)
+		munmap(p, size);
+}
+
+static int make_buffers(struct classic *k)
+{
+	k->in = map_pages(INPUT_SIZE);
+	k->out = map_pages(OUTPUT_SIZE);
+	k->segs = map_pages(OUTPUT_SEGS * sizeof(*k->segs));
+	return k->in && k->out && k->segs ? 0 : -ENOMEM;
+}
+
+/* The bus's own id is its guid, so that both kinds of peer call it the same. */
+static void make_guid(struct classic *k)
+{
+	unsigned int i;
+
+	for (i = 0; i < 16; i++)
+		snprintf(k->guid + 2 * i, 3, "%02x", k->bus->core.id128[i]);
+}
+
+static int init(struct classic *k)
+{
+	int r = make_buffers(k);
+
+	make_guid(k);
+	if (r == 0)
+		r = replies_init(k);
+	if (r == 0)
+		r = matches_init(k);
+	if (r == 0)
+		r = timer_start(k);
+	return r == 0 ? listen_start(k) : r;
+}
+
+int classic_start(struct bus *bus, struct config *config)
+{
+	struct classic *k = calloc(1, sizeof(*k));
+	int r;
+
+	if (!k)
+		return -ENOMEM;
+	k->daemon = bus->daemon;
+	k->bus = bus;
+	k->config = config;
+	INIT_LIST_HEAD(&k->listeners);
+	INIT_LIST_HEAD(&k->peers);
+	INIT_LIST_HEAD(&k->doomed);
+	INIT_LIST_HEAD(&k->dirty);
+	bus->classic = k;
+	bus->daemon->classic = k;
+	r = init(k);
+	if (r < 0)
+		classic_stop(bus);
+	return r;
+}
+
+static void end_peers(struct classic *k)
+{
+	struct cpeer *c, *next;
+
+	list_for_each_entry_safe(c, next, &k->peers, entry)
+		cpeer_doom(c, NULL);
+	classic_bury(k);
+}
+
+void classic_stop(struct bus *bus)
+{
+	struct classic *k = bus->classic;
+
+	if (!k)
+		return;
+	listen_stop(k);
+	end_peers(k);
+	timer_stop(k);
+	matches_free(k);
+	replies_free(k);
+	unmap_pages(k->in, INPUT_SIZE);
+	unmap_pages(k->out, OUTPUT_SIZE);
+	unmap_pages(k->segs, OUTPUT_SEGS * sizeof(*k->segs));
+	free(k->address);
+	bus->classic = NULL;
+	bus->daemon->classic = NULL;
+	free(k);
+}
+
+void classic_bury(struct classic *k)
+{
+	struct cpeer *c;
+
+	while ((c = list_first_entry_or_null(&k->doomed, struct cpeer, entry)))
+		cpeer_bury(c);
+}

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Classic peers: from accept() to the grave. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "bridge.h"
+#include "driver.h"
+#include "listen.h"
+#include "notify.h"
+
+void cpeer_log(const struct cpeer *c, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	log_line("connection %s (uid %d, pid %d): %s", c->name_len ? c->name : "without a name",
+		 (int)c->uid, (int)c->pid, text);
+}
+
+/* ---- epoll ---- */
+
+void cpeer_watch(struct cpeer *c)
+{
+	uint32_t events = (output_stalls(c) ? 0 : EPOLLIN) | (c->out ? EPOLLOUT : 0);
+	struct epoll_event ev = { .events = events, .data.ptr = &c->source };
+
+	if (events == c->events || !cpeer_alive(c))
+		return;
+	epoll_ctl(c->classic->daemon->epoll, EPOLL_CTL_MOD, c->fd, &ev);
+	c->events = events;
+}
+
+static void ready(struct source *source, u32 events)
+{
+	struct cpeer *c = container_of(source, struct cpeer, source);
+
+	if (!cpeer_alive(c))
+		return;
+	if (events & EPOLLOUT)
+		output_ready(c);
+	/* After a hang-up there may be something left to read; the end comes behind it. */
+	if (cpeer_alive(c) && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+		input_ready(c);
+}
+
+/* ---- accept ---- */
+
+static void identify(struct cpeer *c)
+{
+	struct ucred ucred;
+	socklen_t size = sizeof(ucred);
+
+	c->uid = (uid_t)-1;
+	c->gid = (gid_t)-1;
+	if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &ucred, &size) < 0)
+		return;
+	c->uid = ucred.uid;
+	c->gid = ucred.gid;
+	c->pid = ucred.pid;
+}
+
+static void init(struct cpeer *c, struct classic *k, struct listener *listener, int fd)
+{
+	c->kind = PEER_CLASSIC;
+	c->daemon = k->daemon;
+	c->callers = RB_ROOT;
+	INIT_LIST_HEAD(&c->calling);
+	INIT_LIST_HEAD(&c->owed);
+	INIT_LIST_HEAD(&c->dirty_entry);
+	INIT_LIST_HEAD(&c->calls);
+	c->source.ready = ready;
+	c->classic = k;
+	c->listener = listener;
+	c->fd = fd;
+	c->events = EPOLLIN;
+	list_add_tail(&c->entry, &k->peers);
+	k->n_incomplete++;
+}
+
+void cpeer_accept(struct classic *k, struct listener *listener, int fd)
+{
+	struct cpeer *c = calloc(1, sizeof(*c));
+	int r;
+
+	if (!c) {
+		close(fd);
+		return;
+	}
+	init(c, k, listener, fd);
+	identify(c);
+	r = account_open(&k->daemon->accounts, c->uid, 0, &c->account);
+	if (r == 0)
+		r = auth_begin(c);
+	if (r == 0)
+		r = daemon_watch(k->daemon, fd, EPOLLIN, &c->source);
+	if (r < 0)
+		cpeer_doom(c, "cannot be served: %s", strerror(-r));
+	else
+		input_ready(c); /* those in a hurry have written already */
+}
+
+/* ---- the bus ---- */
+
+static const struct core_hello hello = {
+	.flags = KDBUS_HELLO_ACCEPT_FD,
+	.kind = CORE_KIND_ORDINARY,
+	.attach_send = _KDBUS_ATTACH_ALL,
+};
+
+int cpeer_join(struct cpeer *c)
+{
+	struct core_bus *bus = &c->classic->bus->core;
+	const struct core_opener opener = {
+		.uid = c->uid,
+		.cred = { .euid = c->uid, .egid = c->gid },
+	};
+	int r = core_conn_init(&c->conn, &bus->def, &hello, &opener, &bus->deadlines,
+			       &classic_sink);
+
+	if (r < 0)
+		return r;
+	/* The limits on connections are those of the configuration. */
+	r = core_users_get(&bus->domain->users, c->uid, &c->conn.user);
+	if (r == 0)
+		r = core_conn_link(&c->conn);
+	if (r < 0) {
+		core_user_unref(c->conn.user);
+		c->conn.user = NULL;
+		core_conn_deinit(&c->conn);
+		return r;
+	}
+	c->conn.names.max = (unsigned int)classic_limits(c->classic)->max_names_per_connection;
+	c->name_len = (uint8_t)unique_name(&c->peer, c->name).len;
+	c->state = CPEER_ACTIVE;
+	c->classic->n_incomplete--;
+	c->classic->n_active++;
+	listen_review(c->classic);
+	core_notify_id(&c->conn, KDBUS_ITEM_ID_ADD);
+	return 0;
+}
+
+/* In the order of ABI 1.8, as for native ones */
+void cpeer_leave(struct cpeer *c)
+{
+	struct core_conn *conn = &c->conn;
+
+	matches_end(c);
+	if (core_conn_shut(conn, true) < 0)
+		return;
+	core_conn_unlink(conn);
+	names_end(&c->peer);
+	core_conn_discard(conn);
+	core_conn_drop_calls(conn);
+	core_conn_fail_owed(conn);
+	links_tell_gone(&c->peer);
+	core_notify_id(conn, KDBUS_ITEM_ID_REMOVE);
+	driver_owner_changed(c->classic, c->name, &c->peer, NULL);
+	replies_end(c->classic, &c->peer);
+	core_user_unref(conn->user);
+	conn->user = NULL;
+	conn->state = CORE_CONN_DEAD;
+	links_drop(&c->peer);
+	core_conn_deinit(conn);
+}
+
+/* ---- the end ---- */
+
+void cpeer_doom(struct cpeer *c, const char *format, ...)
+{
+	char text[256];
+	va_list args;
+
+	if (!cpeer_alive(c))
+		return;
+	if (format) {
+		va_start(args, format);
+		vsnprintf(text, sizeof(text), format, args);
+		va_end(args);
+		cpeer_log(c, "disconnected: %s", text);
+	}
+	if (c->state == CPEER_ACTIVE || c->state == CPEER_MONITOR)
+		c->classic->n_active--;
+	else
+		c->classic->n_incomplete--;
+	c->was = c->state;
+	c->state = CPEER_DOOMED;
+	list_move_tail(&c->entry, &c->classic->doomed);
+}
+
+void cpeer_bury(struct cpeer *c)
+{
+	if (c->was == CPEER_ACTIVE)
+		cpeer_leave(c);
+	matches_end(c);
+	daemon_unwatch(c->daemon, c->fd);
+	/* Descriptors that nobody took may lie in it, and closing those can block. */
+	reaper_close(c->daemon->reaper, c->fd);
+	auth_free(c);
+	input_free(c);
+	output_free(c);
+	list_del(&c->entry);
+	account_close(&c->daemon->accounts, c->account);
+	creds_unref(c->creds);
+	listen_review(c->classic);
+	free(c->description);
+	free(c);
+}
