@@ -14,7 +14,7 @@
  *    match rules can ask for; those of native peers are held against the rules of classic ones.
  */
 
-#include "peer.h"
+#include "daemon/peer.h"
 
 struct bus;
 struct classic;

@@ -29,7 +29,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "client.h"
+#include "daemon/client.h"
 #include "config.h"
 #include "dbus/args.h"
 #include "dbus/header.h"
