@@ -9,14 +9,14 @@ PATIENCE = 60
 
 
 class Bus:
-    """A private session bus."""
+    """A private bus, of the standard session unless options say otherwise."""
 
     def __init__(self, daemon, *options):
         self.folder = tempfile.TemporaryDirectory(prefix='bus-')
-        socket = os.path.join(self.folder.name, 'socket')
-        self.process = subprocess.Popen(
-            [daemon, '--session', '--nofork', '--print-address', f'--address=unix:path={socket}',
-             *options], stdout=subprocess.PIPE, text=True)
+        if not options:
+            options = '--session', f'--address=unix:path={self.folder.name}/socket'
+        self.process = subprocess.Popen([daemon, *options, '--nofork', '--print-address'],
+                                        stdout=subprocess.PIPE, text=True)
         self.address = self.process.stdout.readline().strip()
         if not self.address:
             raise SystemExit(f'{daemon} prints no address')

@@ -112,7 +112,8 @@ static int serve(const char *name)
 	if (dbus_bus_request_name(bus, name, 0, &error) != DBUS_REQUEST_NAME_REPLY_PRIMARY_OWNER)
 		die(name, &error);
 	echo_ready();
-	while (!leaving && dbus_connection_read_write(bus, -1)) {
+	/* What came before the name was acquired may be there already. */
+	do {
 		while ((message = dbus_connection_pop_message(bus))) {
 			if (dbus_message_get_type(message) == DBUS_MESSAGE_TYPE_METHOD_CALL) {
 				answer = answer_to(message);
@@ -121,7 +122,7 @@ static int serve(const char *name)
 			}
 			dbus_message_unref(message);
 		}
-	}
+	} while (!leaving && dbus_connection_read_write(bus, -1));
 	disconnect_bus();
 	return 0;
 }

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* StartServiceByName, ListActivatableNames, UpdateActivationEnvironment, and systemd's bad news. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "activations.h"
+#include "dbus/name.h"
+#include "driver.h"
+
+static void reply_u32(struct driver_call *call, uint32_t value)
+{
+	struct dbusp_build b;
+
+	driver_reply_begin(call, &b, "u");
+	dbusp_put_u32(&b, value);
+	driver_reply_end(call, &b);
+}
+
+/* The flags mean nothing so far. */
+static void start_service_by_name(struct driver_call *call)
+{
+	const struct dbusp_str name = driver_arg_string(call);
+	const struct service_file *service = services_find(call->classic->services, name.s);
+
+	if (dbusp_str_eq(name, DBUSP_STR(CLASSIC_DRIVER)) || route_owner(call->classic, name))
+		reply_u32(call, ACTIVATE_RUNNING);
+	else if (service)
+		activate_for_call(call->from, call->m, service);
+	else
+		driver_error(call->from, call->m, DBUS_ERROR("ServiceUnknown"),
+			     "The name %s was not provided by any .service files", name.s);
+}
+
+static void list_activatable_names(struct driver_call *call)
+{
+	const struct services *services = call->classic->services;
+	struct dbusp_build b;
+	size_t i;
+
+	driver_reply_begin(call, &b, "as");
+	dbusp_open(&b, 'a', NULL);
+	dbusp_put_string(&b, CLASSIC_DRIVER);
+	for (i = 0; i < services_count(services); i++)
+		dbusp_put_string(&b, services_nth(services, i)->name);
+	dbusp_close(&b);
+	driver_reply_end(call, &b);
+}
+
+/* ---- the environment ---- */
+
+/* All of them, or none. */
+static int read_variables(struct driver_call *call, struct environment *env)
+{
+	struct dbusp_reader *args = &call->args;
+	struct dbusp_str name, value;
+	int r = dbusp_reader_enter(args, 'a');
+
+	while (r == 0 && dbusp_reader_type(args)) {
+		r = dbusp_reader_enter(args, '{');
+		if (r == 0)
+			r = dbusp_read_text(args, 's', &name);
+		if (r == 0)
+			r = dbusp_read_text(args, 's', &value);
+		if (r == 0)
+			r = environment_set(env, name.s, value.s);
+		if (r == 0)
+			r = dbusp_reader_exit(args);
+	}
+	return r;
+}
+
+/* What systemd starts shall have them, too. Nobody waits for its answer. */
+static void tell_systemd(struct driver_call *call, const struct environment *env)
+{
+	struct peer *p = route_owner(call->classic, DBUSP_STR(ACTIVATE_SYSTEMD));
+	struct cpeer *to = p ? classic_peer(p) : NULL;
+	struct dbusp_build b;
+	size_t i;
+
+	if (!call->classic->systemd_activation || !to)
+		return;
+	driver_call_begin(call->classic, &b, "/org/freedesktop/systemd1",
+			  "org.freedesktop.systemd1.Manager", "SetEnvironment", "as",
+			  DBUSP_STR(ACTIVATE_SYSTEMD));
+	dbusp_open(&b, 'a', NULL);
+	for (i = 0; i < env->n; i++)
+		dbusp_put_string(&b, env->items[i]);
+	dbusp_close(&b);
+	driver_signal_to(to, &b);
+}
+
+static int merge(struct environment *into, const struct environment *env)
+{
+	struct environment merged;
+	int r = environment_copy(&merged, into->items);
+	char *equals;
+	size_t i;
+
+	for (i = 0; r == 0 && i < env->n; i++) {
+		equals = strchr(env->items[i], '=');
+		*equals = '\0';
+		r = environment_set(&merged, env->items[i], equals + 1);
+		*equals = '=';
+	}
+	if (r < 0) {
+		environment_deinit(&merged);
+		return r;
+	}
+	environment_deinit(into);
+	*into = merged;
+	return 0;
+}
+
+static void update_activation_environment(struct driver_call *call)
+{
+	static char *const none[] = { NULL };
+	const char *type = call->classic->config->type;
+	struct environment env;
+	int r;
+
+	if (type && !strcmp(type, "system")) {
+		driver_error(call->from, call->m, DBUS_ERROR("AccessDenied"),
+			     "Cannot change activation environment on a system bus.");
+		return;
+	}
+	r = environment_copy(&env, none);
+	if (r == 0)
+		r = read_variables(call, &env);
+	if (r == 0)
+		r = merge(&call->classic->activations->environment, &env);
+	if (r == 0) {
+		tell_systemd(call, &env);
+		driver_reply(call);
+	} else if (r == -ENOMEM) {
+		driver_error(call->from, call->m, DBUS_ERROR("NoMemory"),
+			     "Memory allocation failure");
+	} else {
+		driver_error(call->from, call->m, DBUS_ERROR("InvalidArgs"),
+			     "The name of a variable is empty or has a '=' in it");
+	}
+	environment_deinit(&env);
+}
+
+/* ---- org.freedesktop.systemd1.Activator ---- */
+
+bool driver_activation_failure(struct cpeer *from, struct cmsg *m)
+{
+	struct peer *owner = route_owner(from->classic, DBUSP_STR(ACTIVATE_SYSTEMD));
+	struct dbusp_str unit, error, text;
+	struct dbusp_reader args;
+
+	if (!dbusp_str_eq(m->header.interface, DBUSP_STR("org.freedesktop.systemd1.Activator")) ||
+	    !dbusp_str_eq(m->header.member, DBUSP_STR("ActivationFailure")))
+		return false;
+	dbusp_reader_init(&args, &m->header, m->body);
+	if (owner != &from->peer || !dbusp_str_eq(m->header.signature, DBUSP_STR("sss")))
+		return true;
+	if (dbusp_read_text(&args, 's', &unit) == 0 && dbusp_read_text(&args, 's', &error) == 0 &&
+	    dbusp_read_text(&args, 's', &text) == 0 && dbusp_name_is_interface(error))
+		activations_unit_failed(from->classic, unit.s, error.s, text.s);
+	return true;
+}
+
+static const struct driver_method methods[] = {
+	{ CLASSIC_DRIVER, "StartServiceByName", "su", "u", DRIVER_ANY_PATH,
+	  start_service_by_name },
+	{ CLASSIC_DRIVER, "ListActivatableNames", "", "as", DRIVER_ANY_PATH,
+	  list_activatable_names },
+	{ CLASSIC_DRIVER, "UpdateActivationEnvironment", "a{ss}", "", DRIVER_PRIVILEGED,
+	  update_activation_environment },
+};
+
+static const struct driver_signal signals[] = {
+	{ CLASSIC_DRIVER, "ActivatableServicesChanged", "" },
+};
+
+const struct driver_table driver_activation = {
+	.methods = methods,
+	.n_methods = ARRAY_SIZE(methods),
+	.signals = signals,
+	.n_signals = ARRAY_SIZE(signals),
+};
