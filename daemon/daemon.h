@@ -20,6 +20,7 @@
 #include <linux/limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include "account.h"
@@ -113,6 +114,7 @@ struct daemon {
 	struct lane_ops lane_ops;
 	struct reaper *reaper;
 	unsigned int fd_limit;
+	rlim_t inherited_fd_limit; /* the soft limit we were started with; services get it */
 	unsigned char *datagram;
 	unsigned char *record;
 	struct rb_root accounts;

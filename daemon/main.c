@@ -138,12 +138,13 @@ static int default_domain(const struct options *o, char **ret)
 }
 
 /* Each client costs descriptors: take all that may be had. */
-static unsigned int raise_limit(void)
+static unsigned int raise_limit(rlim_t *ret_inherited)
 {
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return 1024;
+	*ret_inherited = limit.rlim_cur;
 	limit.rlim_cur = limit.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &limit);
 	getrlimit(RLIMIT_NOFILE, &limit);
@@ -218,7 +219,7 @@ static int daemon_init(struct daemon *d)
 	core_domain_init(&d->core, &daemon_host_ops);
 	d->lane_ops = lane_linux_ops;
 	d->lane_ops.close = close_in_helper;
-	d->fd_limit = raise_limit();
+	d->fd_limit = raise_limit(&d->inherited_fd_limit);
 	d->datagram = malloc(CTL_DATAGRAM_MAX);
 	d->record = malloc(LANE_RING_MAX / 4 + 64);
 	d->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);

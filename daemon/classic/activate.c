@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "access.h"
 #include "activations.h"
@@ -76,7 +77,7 @@ static void tell_started(struct waiter *w, uint32_t result)
 		return;
 	driver_return_begin(w->from, w->serial, &b, "u");
 	dbusp_put_u32(&b, result);
-	driver_return_end(w->from, &b);
+	driver_signal_to(w->from, &b);
 }
 
 /* ---- activations ---- */

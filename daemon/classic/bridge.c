@@ -2,6 +2,7 @@
 /* Where native and classic peers meet: what the native half tells (bridge.h). */
 #include "bridge.h"
 
+#include "activate.h"
 #include "classic.h"
 #include "driver.h"
 
@@ -23,8 +24,11 @@ void bridge_name_changed(struct bus *bus, const char *name, struct peer *before,
 {
 	before = as_owner(before);
 	now = as_owner(now);
-	if (bus->classic && before != now)
-		driver_owner_changed(bus->classic, name, before, now);
+	if (!bus->classic || before == now)
+		return;
+	driver_owner_changed(bus->classic, name, before, now);
+	if (now)
+		activate_owned(bus->classic, name, now);
 }
 
 /* An activator has one name, so all calls move. Of others it is not known which. */

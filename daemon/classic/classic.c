@@ -6,10 +6,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "activate.h"
 #include "classic.h"
 #include "driver.h"
 #include "input.h"
 #include "output.h"
+#include "service-file.h"
 #include "timer.h"
 
 /* Memory of rounds: pages that are never used cost nothing. */
@@ -43,6 +45,11 @@ static void make_guid(struct classic *k)
 		snprintf(k->guid + 2 * i, 3, "%02x", k->bus->core.id128[i]);
 }
 
+static void warn(void *arg, const char *text)
+{
+	log_line("%s", text);
+}
+
 static int init(struct classic *k)
 {
 	int r = make_buffers(k);
@@ -54,6 +61,10 @@ static int init(struct classic *k)
 		r = matches_init(k);
 	if (r == 0)
 		r = timer_start(k);
+	if (r == 0)
+		r = activations_init(k);
+	if (r == 0)
+		r = services_load(k->config, warn, NULL, &k->services);
 	return r == 0 ? listen_start(k) : r;
 }
 
@@ -68,6 +79,7 @@ int classic_start(struct bus *bus, struct config *config)
 	k->bus = bus;
 	k->config = config;
 	INIT_LIST_HEAD(&k->listeners);
+	INIT_LIST_HEAD(&k->monitors);
 	INIT_LIST_HEAD(&k->peers);
 	INIT_LIST_HEAD(&k->doomed);
 	INIT_LIST_HEAD(&k->dirty);
@@ -96,6 +108,8 @@ void classic_stop(struct bus *bus)
 		return;
 	listen_stop(k);
 	end_peers(k);
+	activations_free(k);
+	services_free(k->services);
 	timer_stop(k);
 	matches_free(k);
 	replies_free(k);

@@ -157,6 +157,7 @@ enum cpeer_state {
  * @rules:	its match rules (match.c)
  * @n_rules:	how many, duplicates counted
  * @visited:	last search that found it
+ * @held:	bytes of what waits for services that are being started (activate.c)
  * @calls:	struct call it made and waits for (reply.c)
  * @n_calls:	how many
  */
@@ -189,6 +190,7 @@ struct cpeer {
 	struct rule *rules;
 	unsigned int n_rules;
 	uint64_t visited;
+	size_t held;
 	struct list_head calls;
 	unsigned int n_calls;
 };
@@ -216,6 +218,8 @@ static inline struct dbusp_str cpeer_name(const struct cpeer *c)
  * @config:	configuration; never NULL once started
  * @services:	what can be activated (service-file.h)
  * @activations: what is being started, and the messages that wait for it (activate.h)
+ * @systemd_activation: services that name a unit are started by systemd
+ * @monitors:	struct monitor.entry (monitor.h)
  * @listeners:	struct listener.entry
  * @address:	all addresses it listens at, each with its guid, separated by ';'
  * @guid:	32 hex digits, of the bus
@@ -239,6 +243,8 @@ struct classic {
 	struct config *config;
 	struct services *services;
 	struct activations *activations;
+	bool systemd_activation;
+	struct list_head monitors;
 	struct list_head listeners;
 	char *address;
 	char guid[DBUSP_GUID_LEN + 1];
@@ -445,5 +451,14 @@ int match_remove(struct cpeer *c, const struct dbusp_match *rule);
  */
 void match_find(struct classic *k, struct cmsg *m, const struct peer *to,
 		void (*visit)(struct cpeer *c, struct cmsg *m));
+
+/**
+ * match_shows() - does a monitor's rule match?
+ * @rule:	as if it said eavesdrop='true'
+ * @m:		message
+ * @to:		who it is addressed to; NULL: the bus or nobody
+ */
+bool match_shows(struct classic *k, const struct dbusp_match *rule, struct cmsg *m,
+		 const struct peer *to);
 
 #endif

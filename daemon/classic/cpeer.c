@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "bridge.h"
+#include "activate.h"
 #include "driver.h"
+#include "monitor.h"
 #include "listen.h"
 #include "notify.h"
 
@@ -154,6 +156,7 @@ void cpeer_leave(struct cpeer *c)
 	struct core_conn *conn = &c->conn;
 
 	matches_end(c);
+	activate_end(c);
 	if (core_conn_shut(conn, true) < 0)
 		return;
 	core_conn_unlink(conn);
@@ -201,6 +204,7 @@ void cpeer_bury(struct cpeer *c)
 	if (c->was == CPEER_ACTIVE)
 		cpeer_leave(c);
 	matches_end(c);
+	monitor_end(c);
 	daemon_unwatch(c->daemon, c->fd);
 	/* Descriptors that nobody took may lie in it, and closing those can block. */
 	reaper_close(c->daemon->reaper, c->fd);

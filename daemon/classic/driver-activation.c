@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* StartServiceByName, ListActivatableNames, UpdateActivationEnvironment, and systemd's bad news. */
+/* StartServiceByName, UpdateActivationEnvironment, and systemd's bad news. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,21 +30,6 @@ static void start_service_by_name(struct driver_call *call)
 	else
 		driver_error(call->from, call->m, DBUS_ERROR("ServiceUnknown"),
 			     "The name %s was not provided by any .service files", name.s);
-}
-
-static void list_activatable_names(struct driver_call *call)
-{
-	const struct services *services = call->classic->services;
-	struct dbusp_build b;
-	size_t i;
-
-	driver_reply_begin(call, &b, "as");
-	dbusp_open(&b, 'a', NULL);
-	dbusp_put_string(&b, CLASSIC_DRIVER);
-	for (i = 0; i < services_count(services); i++)
-		dbusp_put_string(&b, services_nth(services, i)->name);
-	dbusp_close(&b);
-	driver_reply_end(call, &b);
 }
 
 /* ---- the environment ---- */
@@ -157,7 +142,7 @@ bool driver_activation_failure(struct cpeer *from, struct cmsg *m)
 	if (owner != &from->peer || !dbusp_str_eq(m->header.signature, DBUSP_STR("sss")))
 		return true;
 	if (dbusp_read_text(&args, 's', &unit) == 0 && dbusp_read_text(&args, 's', &error) == 0 &&
-	    dbusp_read_text(&args, 's', &text) == 0 && dbusp_name_is_interface(error))
+	    dbusp_read_text(&args, 's', &text) == 0 && dbusp_name_is_error(error.s, error.len))
 		activations_unit_failed(from->classic, unit.s, error.s, text.s);
 	return true;
 }
@@ -165,8 +150,6 @@ bool driver_activation_failure(struct cpeer *from, struct cmsg *m)
 static const struct driver_method methods[] = {
 	{ CLASSIC_DRIVER, "StartServiceByName", "su", "u", DRIVER_ANY_PATH,
 	  start_service_by_name },
-	{ CLASSIC_DRIVER, "ListActivatableNames", "", "as", DRIVER_ANY_PATH,
-	  list_activatable_names },
 	{ CLASSIC_DRIVER, "UpdateActivationEnvironment", "a{ss}", "", DRIVER_PRIVILEGED,
 	  update_activation_environment },
 };

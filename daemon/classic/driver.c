@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "access.h"
+#include "activate.h"
+#include "monitor.h"
 #include "output.h"
 
 #define SCRATCH_SIZE 4096
@@ -20,6 +22,8 @@ const struct driver_table *const driver_tables[] = {
 	&driver_matches,
 	&driver_creds,
 	&driver_misc,
+	&driver_activation,
+	&driver_monitor,
 	NULL,
 };
 
@@ -113,6 +117,31 @@ static void send_raw(struct cpeer *to, const uint8_t *msg, size_t len, struct cf
 	output_add_raw(to, at, len);
 }
 
+static int parse_own(struct cmsg *m, const uint8_t *msg, size_t len, struct cfds *fds)
+{
+	m->from = NULL;
+	m->raw = msg;
+	m->buf = NULL;
+	m->fds = fds;
+	m->head = NULL;
+	m->joined = false;
+	m->args_ready = false;
+	m->sender = DBUSP_STR(CLASSIC_DRIVER);
+	if (dbusp_header_parse(&m->header, msg, len, DBUSP_MESSAGE_MAX, NULL) < 0)
+		return -EBADMSG;
+	m->body = msg + m->header.frame.header_len;
+	return 0;
+}
+
+/* What the bus says, monitors see, too. */
+static void show(struct cpeer *to, const uint8_t *msg, size_t len, struct cfds *fds)
+{
+	struct cmsg m;
+
+	if (!list_empty(&to->classic->monitors) && parse_own(&m, msg, len, fds) == 0)
+		monitor_show(to->classic, &m, &to->peer);
+}
+
 static void end(struct cpeer *to, struct dbusp_build *b, struct cfds *fds)
 {
 	uint8_t *msg;
@@ -122,6 +151,7 @@ static void end(struct cpeer *to, struct dbusp_build *b, struct cfds *fds)
 		cpeer_doom(to, "no memory for a message to it");
 		return;
 	}
+	show(to, msg, len, fds);
 	if (cpeer_alive(to))
 		send_raw(to, msg, len, fds);
 	release(NULL, msg);
@@ -142,16 +172,8 @@ void driver_signal_all(struct classic *k, struct dbusp_build *b)
 		log_line("no memory for a signal of the bus");
 		return;
 	}
-	m.from = NULL;
-	m.raw = msg;
-	m.buf = NULL;
-	m.fds = NULL;
-	m.head = NULL;
-	m.joined = false;
-	m.args_ready = false;
-	m.sender = DBUSP_STR(CLASSIC_DRIVER);
-	if (dbusp_header_parse(&m.header, msg, len, DBUSP_MESSAGE_MAX, NULL) == 0) {
-		m.body = msg + m.header.frame.header_len;
+	if (parse_own(&m, msg, len, NULL) == 0) {
+		monitor_see(k, &m, NULL);
 		route_broadcast(k, &m);
 	}
 	release(NULL, msg);
@@ -230,6 +252,33 @@ void driver_reply(struct driver_call *call)
 
 	driver_reply_begin(call, &b, "");
 	driver_reply_end(call, &b);
+}
+
+void driver_return_begin(struct cpeer *to, uint32_t serial, struct dbusp_build *b,
+			 const char *signature)
+{
+	struct dbusp_desc desc = { .type = DBUSP_METHOD_RETURN,
+				   .flags = DBUSP_NO_REPLY_EXPECTED,
+				   .reply_serial = serial,
+				   .destination = address_of(to),
+				   .signature = dbusp_str(signature) };
+
+	begin(to->classic, b, &desc);
+}
+
+void driver_call_begin(struct classic *k, struct dbusp_build *b, const char *path,
+		       const char *interface, const char *member, const char *signature,
+		       struct dbusp_str destination)
+{
+	struct dbusp_desc desc = { .type = DBUSP_METHOD_CALL,
+				   .flags = DBUSP_NO_REPLY_EXPECTED,
+				   .path = dbusp_str(path),
+				   .interface = dbusp_str(interface),
+				   .member = dbusp_str(member),
+				   .destination = destination,
+				   .signature = dbusp_str(signature) };
+
+	begin(k, b, &desc);
 }
 
 static void send_error(struct cpeer *to, uint32_t serial, const char *name, const char *text)
@@ -379,8 +428,10 @@ void driver_call(struct cpeer *from, struct cmsg *m)
 	const struct driver_method *method;
 	bool interface;
 
-	if (m->header.frame.type != DBUSP_METHOD_CALL)
+	if (m->header.frame.type != DBUSP_METHOD_CALL) {
+		driver_activation_failure(from, m);
 		return;
+	}
 	method = find(m, &interface);
 	if (!m->header.destination.s && (!method || !(method->flags & DRIVER_NO_DESTINATION))) {
 		driver_error(from, m, DBUS_ERROR("UnknownMethod"),

@@ -81,6 +81,7 @@ extern const struct driver_table driver_names;
 extern const struct driver_table driver_matches;
 extern const struct driver_table driver_creds;
 extern const struct driver_table driver_misc;
+extern const struct driver_table driver_activation;
 
 /* A call whose destination is the driver, or that has none */
 void driver_call(struct cpeer *from, struct cmsg *m);
@@ -124,6 +125,17 @@ void driver_signal_begin(struct classic *k, struct dbusp_build *b, const char *i
 /* Queue it for one peer, or for all who have a rule for it */
 void driver_signal_to(struct cpeer *to, struct dbusp_build *b);
 void driver_signal_all(struct classic *k, struct dbusp_build *b);
+
+/* A method return to a call of which only the serial is kept; driver_signal_to() sends it. */
+void driver_return_begin(struct cpeer *to, uint32_t serial, struct dbusp_build *b,
+			 const char *signature);
+/* A call that wants no reply, from the bus; driver_signal_to() sends it. */
+void driver_call_begin(struct classic *k, struct dbusp_build *b, const char *path,
+		       const char *interface, const char *member, const char *signature,
+		       struct dbusp_str destination);
+
+/* driver-activation.c: a signal to the bus. Is it systemd's about a unit that did not start? */
+bool driver_activation_failure(struct cpeer *from, struct cmsg *m);
 
 /* Arguments: the next one, which the signature promised */
 struct dbusp_str driver_arg_string(struct driver_call *call);

@@ -108,7 +108,6 @@ static void ended(struct source *source, u32 events)
 	void (*done)(void *arg, const struct launch_end *end) = launch->done;
 	void *arg = launch->arg;
 
-	(void)events;
 	release(launch);
 	if (done)
 		done(arg, &end);

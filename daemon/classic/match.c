@@ -525,3 +525,17 @@ void match_find(struct classic *k, struct cmsg *m, const struct peer *to,
 		look_all(&s, &k->matches->plain);
 	look_all(&s, &k->matches->eaves);
 }
+
+bool match_shows(struct classic *k, const struct dbusp_match *rule, struct cmsg *m,
+		 const struct peer *to)
+{
+	struct search s = { .classic = k, .m = m, .to = to };
+
+	s.subject = (struct dbusp_match_subject){ .header = &m->header,
+						  .args = args_of(m),
+						  .sender_is = sender_is,
+						  .destination_is = destination_is,
+						  .userdata = &s,
+						  .monitor = true };
+	return dbusp_match_test(rule, &s.subject);
+}

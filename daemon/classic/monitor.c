@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dbus/match.h"
 #include "driver.h"
 
 /* ---- looking on ---- */

@@ -5,8 +5,10 @@
 #include <string.h>
 
 #include "access.h"
+#include "activate.h"
 #include "bridge.h"
 #include "driver.h"
+#include "monitor.h"
 
 /* ---- names ---- */
 
@@ -216,7 +218,7 @@ static void route_unicast(struct cpeer *c, struct cmsg *m)
 
 	if (to)
 		route_to(c, to, m);
-	else
+	else if (m->header.frame.flags & DBUSP_NO_AUTO_START || !activate_for_message(c, m))
 		no_such_name(c, m);
 }
 
@@ -240,8 +242,18 @@ static void route_active(struct cpeer *c, struct cmsg *m)
 		route_broadcast(c->classic, m);
 }
 
+/* To monitors, whatever becomes of it. */
+static void show(struct cpeer *c, struct cmsg *m)
+{
+	struct dbusp_str to = m->header.destination;
+
+	monitor_show(c->classic, m, to.s && !is_for_driver(m) ? route_find(c->classic, to) : NULL);
+}
+
 void route_message(struct cpeer *c, struct cmsg *m)
 {
+	if (c->state != CPEER_MONITOR && !list_empty(&c->classic->monitors))
+		show(c, m);
 	if (c->state == CPEER_ACTIVE)
 		route_active(c, m);
 	else if (c->state == CPEER_MONITOR)
