@@ -461,4 +461,9 @@ void match_find(struct classic *k, struct cmsg *m, const struct peer *to,
 bool match_shows(struct classic *k, const struct dbusp_match *rule, struct cmsg *m,
 		 const struct peer *to);
 
+/* Every rule of a peer, and how often it has added it */
+void match_each(const struct cpeer *c,
+		void (*visit)(const struct dbusp_match *rule, unsigned int count, void *data),
+		void *data);
+
 #endif

@@ -23,7 +23,9 @@ const struct driver_table *const driver_tables[] = {
 	&driver_creds,
 	&driver_misc,
 	&driver_activation,
+	&driver_properties,
 	&driver_monitor,
+	&driver_stats,
 	NULL,
 };
 

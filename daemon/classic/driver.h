@@ -82,6 +82,11 @@ extern const struct driver_table driver_matches;
 extern const struct driver_table driver_creds;
 extern const struct driver_table driver_misc;
 extern const struct driver_table driver_activation;
+extern const struct driver_table driver_properties;
+extern const struct driver_table driver_stats;
+
+/* What Introspect says about a path, to be freed; NULL: no memory */
+char *driver_introspection(struct dbusp_str path);
 
 /* A call whose destination is the driver, or that has none */
 void driver_call(struct cpeer *from, struct cmsg *m);

@@ -539,3 +539,13 @@ bool match_shows(struct classic *k, const struct dbusp_match *rule, struct cmsg 
 						  .monitor = true };
 	return dbusp_match_test(rule, &s.subject);
 }
+
+void match_each(const struct cpeer *c,
+		void (*visit)(const struct dbusp_match *rule, unsigned int count, void *data),
+		void *data)
+{
+	const struct rule *rule;
+
+	for (rule = c->rules; rule; rule = rule->next_of_owner)
+		visit(&rule->match, rule->count, data);
+}
