@@ -55,7 +55,7 @@ static void default_sizes(struct options *o)
 	else
 		plan_sizes(o, full, 9);
 	if (!o->count)
-		o->count = o->quick ? 50 : CALLS;
+		o->count = o->quick ? 30 : CALLS;
 }
 
 int command_rpc(const struct options *options)

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* kdbus-bench: every benchmark of the kdbus debate in one program. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "child.h"
 #include "commands.h"
@@ -163,6 +165,28 @@ static int show(const struct command *command, bool help)
 	return check_stdout(0);
 }
 
+/* Damage fails a run: one that did not fail has not sent that request. */
+static int check_corrupt(const struct options *o, int r)
+{
+	if (r != 0 || !o->corrupt)
+		return r;
+	fprintf(stderr,
+		"kdbus-bench: --corrupt: no client has sent %llu requests, nothing was damaged\n",
+		(unsigned long long)o->corrupt);
+	return -EIO;
+}
+
+/* A pipe of ours must not become the standard output of a program that was started without. */
+static void reserve_standard_files(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDONLY);
+	} while (fd >= 0 && fd <= STDERR_FILENO);
+	close(fd);
+}
+
 static int run(const struct command *command, const struct options *o)
 {
 	int r;
@@ -177,7 +201,7 @@ static int run(const struct command *command, const struct options *o)
 		fprintf(stderr, "kdbus-bench: cannot catch signals: %m\n");
 		return 1;
 	}
-	r = command->run(o);
+	r = check_corrupt(o, command->run(o));
 	child_die_of_signal();
 	return check_stdout(r == -EINVAL ? 2 : r != 0);
 }
@@ -187,6 +211,7 @@ int main(int argc, char **argv)
 	const struct command *command;
 	struct options o;
 
+	reserve_standard_files();
 	if (argc < 2)
 		return usage("no subcommand given", NULL);
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "--version"))

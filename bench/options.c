@@ -217,6 +217,22 @@ static int pin(char *value, struct options *o)
 	return 0;
 }
 
+/* The same row twice would be one with twice the repetitions. */
+static int sizes(char *value, struct options *o)
+{
+	unsigned int i, j;
+	int r = list("sizes", value, 1, PAYLOAD_MAX, "1,64,4k,1M", o->sizes, &o->n_sizes);
+
+	for (i = 0; r == 0 && i < o->n_sizes; i++)
+		for (j = 0; r == 0 && j < i; j++)
+			if (o->sizes[i] == o->sizes[j]) {
+				fprintf(stderr, "kdbus-bench: --sizes %s: %llu is there twice\n",
+					value, (unsigned long long)o->sizes[i]);
+				r = -EINVAL;
+			}
+	return r;
+}
+
 static int engine(const char *value, struct options *o)
 {
 	o->engine = value;
@@ -309,7 +325,7 @@ static int take(int c, char *value, struct options *o)
 	case OPT_THRESHOLD:
 		return threshold(value, o);
 	case OPT_SIZES:
-		return list("sizes", value, 1, PAYLOAD_MAX, "1,64,4k,1M", o->sizes, &o->n_sizes);
+		return sizes(value, o);
 	default:
 		return take_number(c, value, o);
 	}

@@ -342,6 +342,9 @@ def corruption():
         if not missing and (run.returncode != 1 or not re.search('request.*(damaged|not)',
                                                                  run.stderr)):
             problems.append(f'{name}, {subject}: status {run.returncode}: {run.stderr}')
+    run = bench('pipe', '--quick', '--count', '9', '--repeat', '1', '--corrupt', '1000000')
+    if run.returncode != 1 or 'nothing was damaged' not in run.stderr:
+        problems.append(f'request never sent: status {run.returncode}: {run.stderr}')
     check('a byte damaged on purpose fails the run over every transport', problems)
 
 
@@ -384,6 +387,11 @@ def full_disk():
                                  stderr=subprocess.PIPE, text=True, check=False)
         if run.returncode != 1 or 'standard output' not in run.stderr:
             problems.append(f'{args}: status {run.returncode}: {run.stderr}')
+    closed = subprocess.run(['sh', '-c', 'exec "$@" >&-', 'sh', BENCH, 'pipe', '--quick',
+                             '--repeat', '1', '--count', '9'], env=dict(os.environ, KDBUSD=KDBUSD),
+                            stderr=subprocess.PIPE, text=True, check=False)
+    if closed.returncode != 1 or 'standard output' not in closed.stderr:
+        problems.append(f'closed: status {closed.returncode}: {closed.stderr}')
     check('a full disk under the standard output fails', problems)
 
 
@@ -450,6 +458,8 @@ def refusals():
         (['socket', '--sizes', '4x'], '4x'),
         (['socket', '--sizes', '0'], "'0'"),
         (['socket', '--sizes', '5M'], '5M'),
+        (['chart', '--sizes', '4k,1,4096'], 'twice'),
+        (['scale', '--sizes', '2,2'], 'twice'),
         (['pipe', '--repeat', '0'], '--repeat'),
         (['pipe', '--repeat'], 'value is missing'),
         (['pipe', '--pin', '1023'], 'CPU 1023'),
@@ -544,6 +554,7 @@ def main():
     interrupted('chart', children=11)
     interrupted('storm', children=9)
     interrupted('rpc', children=25)
+    interrupted('tour', '--output', path('interrupted'), children=12)
     for by in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         interrupted('chart', children=11, by=by)
     print(f'1..{len(RESULTS)}')
