@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "classic/bridge.h"
 #include "client.h"
 #include "lane/hooks.h"
 
@@ -272,6 +273,7 @@ void client_free(struct client *c)
 	lane_channel_deinit(&c->channel);
 	client_free_posts(c);
 	account_close(&c->daemon->accounts, c->account);
+	bridge_forget(&c->peer);
 	creds_unref(c->creds);
 	free(c->description);
 	free(c->fake_label);

@@ -260,36 +260,37 @@ static void daemon_deinit(struct daemon *d)
 	free(d->record);
 }
 
+static const char plain_config[] =
+	"<busconfig><type>session</type><listen>unix:tmpdir=/tmp</listen>"
+	"<policy context='default'><allow send_destination='*' eavesdrop='true'/>"
+	"<allow eavesdrop='true'/><allow own='*'/></policy></busconfig>";
+
 /* The limits of a session bus, and one address */
 static int serve_classic(struct daemon *d, const struct options *o)
 {
-	static char *listen[1];
-	static struct config config = {
-		.refs = 1,
-		.listen = { listen, 1 },
-		.limits = { .max_incoming_bytes = 1000000000,
-			    .max_incoming_unix_fds = 250000000,
-			    .max_outgoing_bytes = 1000000000,
-			    .max_outgoing_unix_fds = 250000000,
-			    .max_message_size = 1000000000,
-			    .max_message_unix_fds = 4096,
-			    .service_start_timeout = 120000,
-			    .auth_timeout = 240000,
-			    .pending_fd_timeout = 150000,
-			    .max_completed_connections = 100000,
-			    .max_incomplete_connections = 10000,
-			    .max_connections_per_user = 100000,
-			    .max_pending_service_starts = 10000,
-			    .max_names_per_connection = 50000,
-			    .max_match_rules_per_connection = 50000,
-			    .max_replies_per_connection = 50000,
-			    .reply_timeout = -1 },
-	};
+	const struct config_reading reading = { 0 };
+	struct config *config;
+	char *error;
+	int r;
 
 	if (!o->address)
 		return 0;
-	listen[0] = (char *)o->address;
-	return classic_start(list_first_entry(&d->buses, struct bus, entry), &config);
+	r = config_parse("builtin", plain_config, strlen(plain_config), &reading, &config, &error);
+	if (r < 0)
+		return r;
+	free(config->listen.items[0]);
+	config->listen.items[0] = strdup(o->address);
+	config->limits.max_outgoing_bytes = 1000000000;
+	config->limits.max_message_size = 1000000000;
+	config->limits.max_message_unix_fds = 4096;
+	config->limits.max_completed_connections = 100000;
+	config->limits.max_connections_per_user = 100000;
+	config->limits.max_names_per_connection = 50000;
+	config->limits.max_match_rules_per_connection = 50000;
+	config->limits.max_replies_per_connection = 50000;
+	r = classic_start(list_first_entry(&d->buses, struct bus, entry), config);
+	config_unref(config);
+	return r;
 }
 
 static void print_address(const struct options *o, const char *domain, const char *bus)

@@ -17,6 +17,7 @@
 
 struct daemon;
 struct account;
+struct policy_view;
 
 enum peer_kind {
 	PEER_NATIVE,
@@ -27,6 +28,7 @@ enum peer_kind {
  * @conn:	its connection; not known on the bus before HELLO
  * @creds:	who it is; NULL of a classic one nobody has asked for, see peer_creds()
  * @fake:	it told other credentials (struct client has them)
+ * @view:	what the policy of the classic front-end says about it (classic/access.h)
  * @callers:	struct link of those who called it through the daemon
  * @calling:	struct link of those it called
  * @owed:	struct call of classic peers that wait for it (classic/reply.c)
@@ -39,6 +41,7 @@ enum peer_kind {
 	struct creds *creds;                                                                       \
 	struct account *account;                                                                   \
 	char *description;                                                                         \
+	struct policy_view *view;                                                                  \
 	struct rb_root callers;                                                                    \
 	struct list_head calling;                                                                  \
 	struct list_head owed

@@ -5,28 +5,33 @@
 /*
  * access.h - the policy of the bus, asked about messages and names
  *
- * Functions that refuse tell the sender; those for receivers of broadcasts do not.
+ * 1. A policy that allows everything of a kind costs nothing (policy.h).
+ * 2. Functions that refuse a message for one tell the sender and the log; those for receivers of
+ *    broadcasts tell nobody.
+ * 3. Native peers are held to it where they meet classic ones. Among themselves kdbus's own policy
+ *    decides.
  */
 
 #include "classic.h"
 
 /* What the policy says about a peer, before Hello. Return: 0; -EPERM: it may not connect; -ENOMEM. */
 int access_begin(struct cpeer *c);
-/* The configuration has changed: the same again. */
+/* The configuration has changed: the same again. On failure nothing has changed. */
 int access_renew(struct cpeer *c);
-void access_end(struct cpeer *c);
+/* Of either kind */
+void access_end(struct peer *p);
 
 bool access_may_own(struct cpeer *c, const char *name);
-/* @to: of either kind, or NULL: the driver */
-bool access_may_pass(struct cpeer *from, struct peer *to, struct cmsg *m);
-/* A signal without a destination: may its sender send it at all? */
-bool access_may_broadcast(struct cpeer *from, struct cmsg *m);
+/* @to NULL: the driver */
+bool access_may_pass(struct peer *from, struct peer *to, struct cmsg *m);
 /* May it get a broadcast? @m->from NULL: of the driver */
 bool access_may_receive(struct cpeer *to, struct cmsg *m);
+/* May it get a message to somebody else? */
 bool access_may_eavesdrop(struct cpeer *to, struct cmsg *m);
+
 /* Tell the sender that, and by how many rules, a message is refused; @to NULL: the driver */
-void access_complain(struct cpeer *from, const struct cpeer *to, const struct cmsg *m,
-		     const char *error, const char *what, unsigned int n_rules);
+void access_complain(struct cpeer *from, struct peer *to, const struct cmsg *m, const char *error,
+		     const char *what, unsigned int n_rules);
 /* The receiver has too much waiting. */
 void access_refuse_full(struct cpeer *from, struct cpeer *to, struct cmsg *m);
 

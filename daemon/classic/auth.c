@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "access.h"
 #include "listen.h"
 #include "output.h"
 #include "timer.h"
@@ -51,10 +52,16 @@ void auth_free(struct cpeer *c)
 
 static void done(struct cpeer *c)
 {
+	int r;
+
 	c->fds_ok = c->sasl->server.fds;
 	c->anonymous = c->sasl->server.mech == DBUSP_SASL_ANONYMOUS;
 	c->state = CPEER_NEW;
 	auth_free(c);
+	r = access_begin(c);
+	if (r < 0)
+		cpeer_doom(c, r == -EPERM ? "the policy does not let it connect" :
+					    "no memory for its policy");
 }
 
 /* Answer what is complete in @in; returns how much of it is done with. */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "access.h"
 #include "bridge.h"
 #include "classic.h"
 #include "dbus/body.h"
@@ -183,6 +184,8 @@ static bool is_reply(const struct incoming *in)
 
 static int admit(struct cpeer *to, struct incoming *in)
 {
+	if (!access_may_pass((struct peer *)in->relay->from, &to->peer, &in->m))
+		return -EPERM;
 	if (in->m.fds && !to->fds_ok)
 		return -ECOMM;
 	if (is_reply(in) && !reply_take(to, in->relay->from, in->m.header.reply_serial))

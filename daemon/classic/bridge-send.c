@@ -234,7 +234,7 @@ void bridge_send(struct cpeer *from, struct client *to, struct cmsg *m)
 	bool call = cmsg_wants_reply(m);
 	int r;
 
-	if (!access_may_pass(from, &to->peer, m))
+	if (!access_may_pass(&from->peer, &to->peer, m))
 		return;
 	r = call ? reply_expect(from, &to->peer, m->header.frame.serial) : 0;
 	if (r < 0) {

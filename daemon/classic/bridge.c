@@ -2,6 +2,7 @@
 /* Where native and classic peers meet: what the native half tells (bridge.h). */
 #include "bridge.h"
 
+#include "access.h"
 #include "activate.h"
 #include "classic.h"
 #include "driver.h"
@@ -36,6 +37,11 @@ void bridge_calls_moved(struct peer *from, struct peer *to)
 {
 	if (from->conn.kind == CORE_KIND_ACTIVATOR)
 		replies_move(from, to);
+}
+
+void bridge_forget(struct peer *p)
+{
+	access_end(p);
 }
 
 static struct classic *front_end(const struct client *c)

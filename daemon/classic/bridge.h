@@ -42,6 +42,8 @@ struct relay;
 void bridge_native_broadcast(struct relay *relay);
 /* What @from was called through a name is for @to now, who has it. */
 void bridge_calls_moved(struct peer *from, struct peer *to);
+/* Its memory is about to be freed. */
+void bridge_forget(struct peer *p);
 /* A native connection came. */
 void bridge_native_joined(struct client *c);
 /* A native connection went; its names have been handed on. */

@@ -77,7 +77,7 @@ int classic_start(struct bus *bus, struct config *config)
 		return -ENOMEM;
 	k->daemon = bus->daemon;
 	k->bus = bus;
-	k->config = config;
+	k->config = config_ref(config);
 	INIT_LIST_HEAD(&k->listeners);
 	INIT_LIST_HEAD(&k->monitors);
 	INIT_LIST_HEAD(&k->peers);
@@ -117,6 +117,7 @@ void classic_stop(struct bus *bus)
 	unmap_pages(k->out, OUTPUT_SIZE);
 	unmap_pages(k->segs, OUTPUT_SEGS * sizeof(*k->segs));
 	free(k->address);
+	config_unref(k->config);
 	bus->classic = NULL;
 	bus->daemon->classic = NULL;
 	free(k);

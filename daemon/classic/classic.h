@@ -146,7 +146,6 @@ enum cpeer_state {
  * @name:	unique name, once active
  * @name_len:	its bytes
  * @uid, @gid, @pid: from the socket, of the moment of connect(); pid 0 and ids -1: unknown
- * @view:	what the policy says about it
  * @entry:	in classic.peers, or classic.doomed
  * @sasl:	while it authenticates
  * @in:		a message of which the beginning is there (input.c)
@@ -178,7 +177,6 @@ struct cpeer {
 	uid_t uid;
 	gid_t gid;
 	pid_t pid;
-	struct policy_view *view;
 	struct list_head entry;
 	struct auth *sasl;
 	struct partial *in;

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "access.h"
 #include "bridge.h"
 #include "activate.h"
 #include "driver.h"
@@ -214,6 +215,7 @@ void cpeer_bury(struct cpeer *c)
 	list_del(&c->entry);
 	account_close(&c->daemon->accounts, c->account);
 	creds_unref(c->creds);
+	access_end(&c->peer);
 	listen_review(c->classic);
 	free(c->description);
 	free(c);

@@ -451,7 +451,7 @@ void driver_call(struct cpeer *from, struct cmsg *m)
 		unknown(from, m, interface);
 		return;
 	}
-	if (m->header.destination.s && !access_may_pass(from, NULL, m))
+	if (m->header.destination.s && !access_may_pass(&from->peer, NULL, m))
 		return;
 	if (!check(from, m, method))
 		return;

@@ -108,7 +108,7 @@ static bool may_go(struct cpeer *from, struct cpeer *to, struct cmsg *m)
 {
 	int r;
 
-	if (!access_may_pass(from, &to->peer, m))
+	if (!access_may_pass(&from->peer, &to->peer, m))
 		return false;
 	if (output_full(to)) {
 		access_refuse_full(from, to, m);
@@ -238,7 +238,7 @@ static void route_active(struct cpeer *c, struct cmsg *m)
 		route_unicast(c, m);
 	else if (!cmsg_is_signal(m))
 		driver_call(c, m);
-	else if (access_may_broadcast(c, m))
+	else
 		route_broadcast(c->classic, m);
 }
 
