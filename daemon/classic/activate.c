@@ -213,7 +213,7 @@ bool activate_for_message(struct cpeer *from, struct cmsg *m)
 
 	if (!service)
 		return false;
-	if (access_may_pass(from, NULL, m))
+	if (access_may_pass(&from->peer, NULL, m))
 		join(from, m, service, false);
 	return true;
 }
