@@ -403,6 +403,8 @@ void output_flush(struct cpeer *c)
 		try_to_send(c);
 	else if (keep(c) < 0)
 		cpeer_doom(c, "no memory for what it does not read");
+	else
+		cpeer_watch(c); /* it may have become too much to read on */
 }
 
 void output_ready(struct cpeer *c)
