@@ -16,6 +16,24 @@ static bool ascii8(const uint8_t *p)
 	return !(w & HIGH_BITS) && ((w + LOW_SEVEN) & HIGH_BITS) == HIGH_BITS;
 }
 
+/* The same for a whole block, in registers as wide as the machine has them at least. */
+#define BLOCK 64
+
+typedef uint8_t bytes __attribute__((vector_size(16)));
+
+static bool ascii_block(const uint8_t *p)
+{
+	bytes v[BLOCK / sizeof(bytes)], high, zero;
+	uint64_t w[2];
+
+	memcpy(v, p, sizeof(v));
+	high = v[0] | v[1] | v[2] | v[3];
+	zero = (bytes)(v[0] == 0) | (bytes)(v[1] == 0) | (bytes)(v[2] == 0) | (bytes)(v[3] == 0);
+	high |= zero;
+	memcpy(w, &high, sizeof(w));
+	return !((w[0] | w[1]) & HIGH_BITS);
+}
+
 static bool is_tail(uint8_t c)
 {
 	return (c & 0xc0) == 0x80;
@@ -64,6 +82,10 @@ bool dbusp_utf8_valid(const void *s, size_t len)
 	size_t i = 0, n;
 
 	while (i < len) {
+		if (len - i >= BLOCK && ascii_block(p + i)) {
+			i += BLOCK;
+			continue;
+		}
 		if (len - i >= 8 && ascii8(p + i)) {
 			i += 8;
 			continue;

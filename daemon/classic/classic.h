@@ -143,6 +143,7 @@ enum cpeer_state {
  * @fds_ok:	it negotiated descriptors
  * @deaf:	it reads no more; what it sent before is still taken
  * @anonymous:	it did not say who it is
+ * @large:	its last message was large
  * @name:	unique name, once active
  * @name_len:	its bytes
  * @uid, @gid, @pid: from the socket, of the moment of connect(); pid 0 and ids -1: unknown
@@ -172,6 +173,7 @@ struct cpeer {
 	bool fds_ok;
 	bool deaf;
 	bool anonymous;
+	bool large;
 	uint8_t name_len;
 	char name[CLASSIC_UNIQUE_MAX];
 	uid_t uid;

@@ -164,6 +164,7 @@ static void act(struct take *t, const unsigned char *data, size_t total, struct 
 		broke(c, why);
 		return;
 	}
+	c->large = total > INPUT_RECV / 2;
 	m->from = &c->peer;
 	m->raw = data;
 	m->body = data + m->header.frame.header_len;
@@ -247,7 +248,8 @@ static ssize_t receive(struct take *t, size_t first, unsigned char *rest)
 	struct cpeer *c = t->peer;
 	struct iovec iov[2] = {
 		{ first ? c->in->buf->data + c->in->have : NULL, first },
-		{ rest, INPUT_RECV },
+		/* What is received of a large message here has to be copied. */
+		{ rest, c->large ? INPUT_PEEK : INPUT_RECV },
 	};
 	struct msghdr msg = {
 		.msg_iov = first ? iov : iov + 1,
