@@ -133,7 +133,7 @@ struct lane_channel {
 	/* writing */
 	uint32_t write; /* where the next record goes: published, or behind a pad or skip */
 	uint32_t skip;
-	uint32_t live; /* where the last skip led to: before it nothing takes room */
+	uint32_t live; /* acked, or where a skip beyond it led to: before it nothing takes room */
 	uint32_t put_start;
 	uint32_t put_size;
 	struct lane_put put;

@@ -19,12 +19,6 @@ static bool empty(const struct lane_channel *ch)
 	return ch->write == ch->acked;
 }
 
-/* What the reader has left behind, or never sees because it is skipped, takes no room. */
-static uint32_t room_start(const struct lane_channel *ch)
-{
-	return (int32_t)(ch->acked - ch->live) < 0 ? ch->live : ch->acked;
-}
-
 /* Bytes that may be in use after a record, END's room and the replies' kept free. */
 static uint32_t usable(const struct lane_channel *ch, unsigned int flags)
 {
@@ -43,7 +37,7 @@ static uint32_t pad_for(const struct lane_channel *ch, uint32_t size)
 
 static bool fits(const struct lane_channel *ch, const struct lane_put *put, uint32_t size)
 {
-	uint32_t used = ch->write - room_start(ch);
+	uint32_t used = ch->write - ch->live;
 
 	if (ch->flight_count == LANE_MSGS_MAX)
 		return false;
@@ -164,6 +158,9 @@ int lane_reap(struct lane_channel *ch)
 	while (ch->flight_count && passed(ch, ch->flights[ch->flight_first].end, consumed))
 		lane_land(ch);
 	ch->acked = consumed;
+	/* At each step, for cursors that are more than half of all numbers apart do not compare. */
+	if ((int32_t)(ch->acked - ch->live) > 0)
+		ch->live = ch->acked;
 	return 0;
 }
 
@@ -369,7 +366,7 @@ int lane_ring(struct lane_channel *ch)
 static uint32_t want_for(const struct lane_channel *ch, const struct lane_put *put, uint32_t size)
 {
 	uint32_t limit = usable(ch, put->flags), end = ch->write + pad_for(ch, size) + size;
-	uint32_t start = room_start(ch), want = end - start > limit ? end - limit : ch->acked;
+	uint32_t want = end - ch->live > limit ? end - limit : ch->acked;
 	unsigned int i, fds = ch->flight_fds, memfds = ch->flight_memfds;
 	const struct lane_flight *f;
 

@@ -378,6 +378,27 @@ static void a_burst_after_a_quiet_time_has_the_whole_ring(void **state)
 	free(w);
 }
 
+/* A lane that is never found empty never goes back: its cursors go round twice all the same. */
+static void a_busy_lane_goes_on_for_ever(void **state)
+{
+	const uint32_t length = lane_body_max(RING);
+	struct world *w = setup();
+	struct lane_env env;
+	uint32_t limit, i;
+
+	assert_int_equal(one_put(w, 0, length, 0), 0);
+	for (i = 0; i < 2 * (UINT32_MAX / length); i++) {
+		if (one_put(w, 0, length, 0) != 0)
+			fail_msg("refused after %u records", i);
+		if (lane_snapshot(&w->b, &limit) != 0 || lane_peek(&w->b, limit, &env) != 0 ||
+		    lane_take(&w->b, NULL) != 0 || lane_consume(&w->b) != 0)
+			fail_msg("broken after %u records", i);
+	}
+	lane_channel_deinit(&w->a);
+	lane_channel_deinit(&w->b);
+	free(w);
+}
+
 /* 4 GiB later the cursor that was skipped comes again. */
 static void an_old_skip_is_not_met_again(void **state)
 {
@@ -452,6 +473,7 @@ int main(void)
 		cmocka_unit_test(a_quiet_lane_stays_within_its_first_page),
 		cmocka_unit_test(a_burst_after_a_quiet_time_has_the_whole_ring),
 		cmocka_unit_test(an_old_skip_is_not_met_again),
+		cmocka_unit_test(a_busy_lane_goes_on_for_ever),
 		cmocka_unit_test(bad_arguments_are_refused),
 	};
 
