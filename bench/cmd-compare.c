@@ -201,8 +201,7 @@ static unsigned int print(const struct comparison *c, double threshold)
 	if (c->gone)
 		printf("%u rows of A are not in B\n", c->gone);
 	if (c->useless)
-		printf("%u rows left out: without samples, or with samples that are not greater than "
-		       "0\n",
+		printf("%u rows left out: no samples, or some that are not greater than 0\n",
 		       c->useless);
 	return slower + subjects;
 }
@@ -222,9 +221,9 @@ static int check(const struct comparison *c, const char *against)
 	if (best < HOPELESS)
 		return 0;
 	fprintf(stderr,
-		"kdbus-bench: compare: nothing can be said: even a row %.0f times as slow would not "
-		"stand out\n             of so few and so different samples; measure with a larger "
-		"--repeat\n",
+		"kdbus-bench: compare: nothing can be said: even a row %.0f times as slow\n"
+		"would not stand out of so few and so different samples; measure with a\n"
+		"larger --repeat\n",
 		HOPELESS);
 	return -EINVAL;
 }

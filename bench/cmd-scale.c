@@ -185,9 +185,9 @@ static void print(const struct report *r, unsigned int n_cpus)
 	unsigned int i, j, n;
 	char row[32];
 
-	printf("\n# Transactions a second of all pairs, and what a pair has lost to the others: of\n"
-	       "# what 1 pair does alone. Pair n runs on CPU n, as far as there are so many; the\n"
-	       "# daemon where it likes\n%-10s",
+	printf("\n# Transactions a second of all pairs, and what a pair has lost to\n"
+	       "# the others: of what 1 pair does alone. Pair n runs on CPU n, as far\n"
+	       "# as there are so many; the daemon where it likes\n%-10s",
 	       "");
 	for (j = 0; j < lineup.n; j++)
 		printf(" %12s %6s", lineup.subjects[j].name, "loss");

@@ -262,7 +262,7 @@ void compare_notes(const struct json_value *a, const struct json_value *b, FILE 
 	note_peers(a, b, f);
 	if (x > 0.5 || y > 0.5)
 		fprintf(f,
-			"note: other work ran when these were measured: %.2f processes for each CPU "
-			"in A, %.2f in B;\n      see --against\n",
+			"note: other work ran when these were measured: %.2f processes for each "
+			"CPU in A, %.2f in B;\n      see --against\n",
 			x, y);
 }

@@ -6,6 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#define LOOKS_SAME 10
+#define LOOKS_MAX  200
+
 enum {
 	BEFORE,
 	PEAK,
@@ -102,20 +105,19 @@ static int sample(struct link *l, int when)
 }
 
 /*
- * A daemon may need a moment to notice hang-ups: wait until a look finds as many descriptors as
- * the one before, half a second at most.
+ * A daemon may need a moment to notice hang-ups, more of them on a busy machine: wait until so many
+ * looks in a row find as many descriptors, two seconds at most.
  */
 static int sample_settled(struct link *l, int when)
 {
-	uint64_t last, i;
+	uint64_t last, same = 0, i;
 	int r = sample(l, when);
 
-	for (i = 0; i < 50 && r == 0; i++) {
+	for (i = 0; i < LOOKS_MAX && same < LOOKS_SAME && r == 0; i++) {
 		last = l->shared->result.descriptors[when];
 		usleep(10000);
 		r = sample(l, when);
-		if (r == 0 && last == l->shared->result.descriptors[when] && i > 4)
-			break;
+		same = last == l->shared->result.descriptors[when] ? same + 1 : 0;
 	}
 	return r;
 }
