@@ -149,7 +149,8 @@ int reaper_start(struct reaper **ret);
 struct reaper *reaper_stop(struct reaper *reaper);
 void reaper_close(struct reaper *reaper, int fd);
 
-/* log.c */
+/* log.c: on stderr only, unless it is said otherwise */
+void log_open(const char *program, bool to_stderr, bool to_syslog);
 void log_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_client(const struct client *c, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -1,9 +1,28 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* One line a fact, on standard error, with who it is about. */
+/* One line a fact, on standard error or in the system log, with who it is about. */
 #include <stdarg.h>
 #include <stdio.h>
+#include <syslog.h>
 
 #include "client.h"
+
+static bool on_stderr = true, in_syslog;
+
+void log_open(const char *program, bool to_stderr, bool to_syslog)
+{
+	on_stderr = to_stderr;
+	in_syslog = to_syslog;
+	if (to_syslog)
+		openlog(program, LOG_PID, LOG_DAEMON);
+}
+
+static void put(const char *text)
+{
+	if (on_stderr)
+		fprintf(stderr, "kdbusd: %s\n", text);
+	if (in_syslog)
+		syslog(LOG_NOTICE, "%s", text);
+}
 
 void log_line(const char *format, ...)
 {
@@ -13,19 +32,20 @@ void log_line(const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	fprintf(stderr, "kdbusd: %s\n", text);
+	put(text);
 }
 
 void log_client(const struct client *c, const char *format, ...)
 {
 	const char *comm = c->creds && c->creds->meta.pid_comm ? c->creds->meta.pid_comm : "?";
-	char text[512];
+	char text[512], line[640];
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	fprintf(stderr, "kdbusd: connection %llu (%s, pid %d, uid %d): %s\n",
-		c->connected ? c->conn.id : 0ULL, comm, c->creds ? (int)c->creds->pid : 0,
-		c->creds ? (int)c->creds->uid : -1, text);
+	snprintf(line, sizeof(line), "connection %llu (%s, pid %d, uid %d): %s",
+		 c->connected ? c->conn.id : 0ULL, comm, c->creds ? (int)c->creds->pid : 0,
+		 c->creds ? (int)c->creds->uid : -1, text);
+	put(line);
 }

@@ -2,7 +2,6 @@
 /* kdbusd: options, start and end. */
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,129 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "classic/classic.h"
+#include "classic/driver.h"
+#include "classic/reload.h"
 #include "client.h"
 #include "kernel.h"
-
-struct options {
-	const char *domain;
-	bool kernel;
-	const char *address;
-	bool system;
-	bool print_address;
-	int address_fd;
-	bool fork;
-};
-
-static const char help_text[] =
-	"Usage: kdbusd [OPTION]...\n"
-	"The user engine of kdbus: a domain of buses, and one bus in it.\n"
-	"\n"
-	"  --engine user|kernel    who carries messages: this daemon and shared memory, or the\n"
-	"                          module kdbus ($KDBUS_ENGINE, else user)\n"
-	"  --domain DIR            serve DIR ($XDG_RUNTIME_DIR/kdbus, as root /run/kdbus); or use\n"
-	"                          the kdbusfs there (" KERNEL_DOMAIN ")\n"
-	"  --address ADDRESS       serve classic D-Bus clients there, too\n"
-	"  --system                make the bus 0-system, open to all users, instead of UID-user\n"
-	"  --print-address[=FD]    print the address of the bus to FD (1) once it serves\n"
-	"  --nofork                stay in the foreground (the default)\n"
-	"  --help                  show this help\n"
-	"  --version               show the version\n";
-
-static int usage(const char *format, const char *what)
-{
-	fprintf(stderr, "kdbusd: ");
-	fprintf(stderr, format, what);
-	fprintf(stderr, "; for example: kdbusd --domain /run/user/1000/kdbus\n");
-	return 2;
-}
-
-static int parse_fd(const char *text, int *ret)
-{
-	char *end;
-	long fd = strtol(text, &end, 10);
-
-	if (end == text || *end || fd < 0 || fd > 1 << 20)
-		return -EINVAL;
-	*ret = (int)fd;
-	return 0;
-}
-
-static int parse_engine(const char *name, struct options *o)
-{
-	o->kernel = !strcmp(name, "kernel");
-	if (o->kernel || !strcmp(name, "user"))
-		return 1;
-	return -usage("no engine '%s', there are user and kernel", name);
-}
-
-/* Positive: go on. Otherwise the exit status, negated. */
-static int parse_options(int argc, char **argv, struct options *o)
-{
-	static const struct option options[] = {
-		{ "domain", required_argument, NULL, 'd' },
-		{ "engine", required_argument, NULL, 'e' },
-		{ "address", required_argument, NULL, 'a' },
-		{ "system", no_argument, NULL, 's' },
-		{ "print-address", optional_argument, NULL, 'p' },
-		{ "nofork", no_argument, NULL, 'n' },
-		{ "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'v' },
-		{ NULL, 0, NULL, 0 },
-	};
-	const char *engine = getenv("KDBUS_ENGINE");
-	int c;
-
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (c) {
-		case 'd':
-			o->domain = optarg;
-			break;
-		case 'e':
-			engine = optarg;
-			break;
-		case 'a':
-			o->address = optarg;
-			break;
-		case 's':
-			o->system = true;
-			break;
-		case 'p':
-			o->print_address = true;
-			if (optarg && parse_fd(optarg, &o->address_fd) < 0)
-				return -usage("--print-address needs a descriptor number, not '%s'",
-					      optarg);
-			break;
-		case 'n':
-			break;
-		case 'h':
-			fputs(help_text, stdout);
-			return 0;
-		case 'v':
-			puts("kdbusd " KDBUS_VERSION);
-			return 0;
-		default:
-			return -usage("unknown or incomplete option '%s'", argv[optind - 1]);
-		}
-	}
-	if (optind < argc)
-		return -usage("unexpected argument '%s'", argv[optind]);
-	return parse_engine(engine && *engine ? engine : "user", o);
-}
-
-static int default_domain(const struct options *o, char **ret)
-{
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
-
-	if (o->kernel)
-		return asprintf(ret, KERNEL_DOMAIN) < 0 ? -ENOMEM : 0;
-	if (geteuid() == 0)
-		return asprintf(ret, "/run/kdbus") < 0 ? -ENOMEM : 0;
-	if (!runtime || !*runtime)
-		return -ENXIO;
-	return asprintf(ret, "%s/kdbus", runtime) < 0 ? -ENOMEM : 0;
-}
+#include "startup.h"
 
 /* Each client costs descriptors: take all that may be had. */
 static unsigned int raise_limit(rlim_t *ret_inherited)
@@ -164,7 +45,11 @@ static void signal_ready(struct source *source, u32 events)
 	struct signals *s = container_of(source, struct signals, source);
 	struct signalfd_siginfo info;
 
-	if (read(s->fd, &info, sizeof(info)) == sizeof(info))
+	if (read(s->fd, &info, sizeof(info)) != sizeof(info))
+		return;
+	if (info.ssi_signo == SIGHUP && s->daemon->classic)
+		classic_reload_quietly(s->daemon->classic);
+	else
 		s->daemon->stop = true;
 }
 
@@ -177,11 +62,16 @@ static void block_signals(sigset_t *ret)
 	signal(SIGPIPE, SIG_IGN);
 }
 
-static int catch_signals(struct signals *s, struct daemon *d)
+/* @reload: SIGHUP is to have the configuration read again, instead of being the end */
+static int catch_signals(struct signals *s, struct daemon *d, bool reload)
 {
 	sigset_t set;
 
 	block_signals(&set);
+	if (reload) {
+		sigaddset(&set, SIGHUP);
+		sigprocmask(SIG_BLOCK, &set, NULL);
+	}
 	s->source.ready = signal_ready;
 	s->daemon = d;
 	s->fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -260,97 +150,73 @@ static void daemon_deinit(struct daemon *d)
 	free(d->record);
 }
 
-static const char plain_config[] =
-	"<busconfig><type>session</type><listen>unix:tmpdir=/tmp</listen>"
-	"<policy context='default'><allow send_destination='*' eavesdrop='true'/>"
-	"<allow eavesdrop='true'/><allow own='*'/></policy></busconfig>";
-
-/* The limits of a session bus, and one address */
-static int serve_classic(struct daemon *d, const struct options *o)
+static u64 bus_flags(const char *bus_name)
 {
-	const struct config_reading reading = { 0 };
-	struct config *config;
-	char *error;
-	int r;
+	const size_t n = strlen(bus_name);
 
-	if (!o->address)
-		return 0;
-	r = config_parse("builtin", plain_config, strlen(plain_config), &reading, &config, &error);
-	if (r < 0)
-		return r;
-	free(config->listen.items[0]);
-	config->listen.items[0] = strdup(o->address);
-	config->limits.max_outgoing_bytes = 1000000000;
-	config->limits.max_message_size = 1000000000;
-	config->limits.max_message_unix_fds = 4096;
-	config->limits.max_completed_connections = 100000;
-	config->limits.max_connections_per_user = 100000;
-	config->limits.max_names_per_connection = 50000;
-	config->limits.max_match_rules_per_connection = 50000;
-	config->limits.max_replies_per_connection = 50000;
-	r = classic_start(list_first_entry(&d->buses, struct bus, entry), config);
-	config_unref(config);
-	return r;
+	return n > 7 && !strcmp(bus_name + n - 7, "-system") ? KDBUS_MAKE_ACCESS_WORLD : 0;
 }
 
-static void print_address(const struct options *o, const char *domain, const char *bus)
+static struct bus *own_bus(struct daemon *d)
 {
-	if (o->print_address && dprintf(o->address_fd, "kdbus:path=%s/%s/bus\n", domain, bus) < 0)
-		log_line("cannot print the address to descriptor %d: %s", o->address_fd,
-			 strerror(errno));
+	return list_first_entry(&d->buses, struct bus, entry);
 }
 
-static u64 bus_flags(const struct options *o)
+static int start(struct daemon *d, struct startup *s)
 {
-	return o->system ? KDBUS_MAKE_ACCESS_WORLD : 0;
-}
+	int r = domain_start(d, s->domain, s->bus_name, bus_flags(s->bus_name));
 
-static const char *bus_name(const struct options *o, char *buf, size_t size)
-{
-	snprintf(buf, size, "%u-%s", (unsigned int)geteuid(), o->system ? "system" : "user");
-	return buf;
-}
-
-static int serve(struct daemon *d, const struct options *o, const char *domain)
-{
-	struct signals signals = { .fd = -1 };
-	char buf[64];
-	const char *bus = bus_name(o, buf, sizeof(buf));
-	int r;
-
-	r = daemon_init(d);
-	if (r == 0)
-		r = catch_signals(&signals, d);
-	if (r == 0)
-		r = domain_start(d, domain, bus, bus_flags(o));
-	if (r == 0)
-		r = serve_classic(d, o);
 	if (r < 0) {
 		log_line(r == -EADDRINUSE ? "another daemon serves %s: %s" : "cannot serve %s: %s",
-			 domain, strerror(-r));
-		return 1;
+			 s->domain, strerror(-r));
+		return r;
 	}
-	print_address(o, domain, bus);
-	service_notify("READY=1");
-	r = daemon_run(d);
-	service_notify("STOPPING=1");
-	close(signals.fd);
+	r = startup_serve(s, own_bus(d));
+	return r == 0 ? startup_end(s, own_bus(d)) : r;
+}
+
+static int serve(struct daemon *d, struct startup *s)
+{
+	struct signals signals = { .fd = -1 };
+	int r = daemon_init(d);
+
+	if (r == 0)
+		r = catch_signals(&signals, d, s->config);
+	if (r < 0)
+		log_line("cannot start: %s", strerror(-r));
+	else
+		r = start(d, s);
+	if (r == 0) {
+		service_notify("READY=1");
+		r = daemon_run(d);
+		service_notify("STOPPING=1");
+	}
+	if (signals.fd >= 0)
+		close(signals.fd);
 	return r < 0;
 }
 
+static int serve_user(struct startup *s)
+{
+	static struct daemon d;
+	int r = serve(&d, s);
+
+	daemon_deinit(&d);
+	return r;
+}
+
 /* The module serves; the daemon keeps the bus alive. */
-static int serve_kernel(const struct options *o, const char *domain)
+static int serve_kernel(struct startup *s)
 {
 	struct kernel_bus k;
-	char buf[64];
-	const char *bus = bus_name(o, buf, sizeof(buf));
 	sigset_t set;
 	int r;
 
 	block_signals(&set);
-	r = kernel_bus_start(&k, domain, bus, bus_flags(o));
+	r = kernel_bus_start(&k, s->domain, s->bus_name, bus_flags(s->bus_name));
+	if (r == 0)
+		r = startup_end(s, NULL);
 	if (r == 0) {
-		print_address(o, domain, bus);
 		service_notify("READY=1");
 		while (sigwaitinfo(&set, NULL) < 0 && errno == EINTR)
 			;
@@ -360,32 +226,31 @@ static int serve_kernel(const struct options *o, const char *domain)
 	return r < 0;
 }
 
-static int serve_user(const struct options *o, const char *domain)
+static int introspect(void)
 {
-	static struct daemon d;
-	int r = serve(&d, o, domain);
+	char *xml = driver_introspection(DBUSP_STR(CLASSIC_DRIVER_PATH));
 
-	daemon_deinit(&d);
-	return r;
+	if (xml)
+		fputs(xml, stdout);
+	free(xml);
+	return !xml;
 }
 
 int main(int argc, char **argv)
 {
-	struct options o = { .address_fd = 1 };
-	char *domain = NULL;
-	int r = parse_options(argc, argv, &o);
+	struct options o;
+	struct startup s;
+	int r = options_parse(argc, argv, &o);
 
 	if (r <= 0)
 		return -r;
-	if (!o.domain) {
-		r = default_domain(&o, &domain);
-		if (r < 0)
-			return usage("no domain: neither %s nor --domain is set",
-				     "XDG_RUNTIME_DIR");
-	}
-	if (!o.domain)
-		o.domain = domain;
-	r = o.kernel ? serve_kernel(&o, o.domain) : serve_user(&o, o.domain);
-	free(domain);
+	if (o.introspect)
+		return introspect();
+	r = startup_begin(&s, &o);
+	if (r == 0)
+		r = o.kernel ? serve_kernel(&s) : serve_user(&s);
+	else
+		r = r == -ENXIO ? 2 : 1;
+	startup_deinit(&s);
 	return r;
 }

@@ -13,13 +13,20 @@
 
 /* ---- views ---- */
 
-/* Groups of the process that connected; freed by the caller. */
+/*
+ * Groups of the process that connected; freed by the caller. Nothing is asked that nothing depends
+ * on, here and below: a session bus asks nothing.
+ */
 static gid_t *groups_of(const struct cpeer *c, size_t *ret_n)
 {
-	socklen_t size = 32 * sizeof(gid_t);
+	bool wanted = policy_has_groups(c->classic->config->policy) && !c->anonymous;
+	socklen_t size = (wanted ? 32 : 0) * sizeof(gid_t);
 	gid_t *groups = malloc(size + sizeof(*groups));
-	int r;
+	int r = 0;
 
+	*ret_n = 0;
+	if (!wanted)
+		return groups;
 	while (groups) {
 		r = getsockopt(c->fd, SOL_SOCKET, SO_PEERGROUPS, groups, &size);
 		if (r == 0 || errno != ERANGE)
@@ -37,14 +44,29 @@ static gid_t *groups_of(const struct cpeer *c, size_t *ret_n)
 static int make_view(struct policy *policy, uid_t uid, const gid_t *gids, size_t n,
 		     struct policy_view **ret)
 {
-	bool console = policy_has_console(policy) && config_user_at_console(uid);
+	bool console = policy_has_console(policy) && uid != (uid_t)-1 &&
+		       config_user_at_console(uid);
 
 	return policy_view_make(policy, uid, gids, n, console, ret);
 }
 
+static bool may_connect(const struct cpeer *c, const gid_t *gids, size_t n)
+{
+	const struct policy_verdict v = policy_may_connect(c->classic->config->policy, c->uid,
+							   gids, n, c->uid == geteuid());
+
+	if (!v.allowed && v.rule)
+		cpeer_log(c, "may not connect by the rule at %s:%u", v.rule->file, v.rule->line);
+	else if (!v.allowed)
+		cpeer_log(c, "may not connect: no rule allows others than uid %u",
+			  (unsigned int)geteuid());
+	return v.allowed;
+}
+
+/* Who does not say who it is is nobody in particular. */
 static int classic_view(struct cpeer *c, bool connect, struct policy_view **ret)
 {
-	struct policy *policy = c->classic->config->policy;
+	uid_t uid = c->anonymous ? (uid_t)-1 : c->uid;
 	gid_t *gids;
 	size_t n;
 	int r = 0;
@@ -52,10 +74,10 @@ static int classic_view(struct cpeer *c, bool connect, struct policy_view **ret)
 	gids = groups_of(c, &n);
 	if (!gids)
 		return -ENOMEM;
-	if (connect && !policy_may_connect(policy, c->uid, gids, n, c->uid == geteuid()).allowed)
+	if (connect && !may_connect(c, gids, n))
 		r = -EPERM;
 	if (r == 0)
-		r = make_view(policy, c->uid, gids, n, ret);
+		r = make_view(c->classic->config->policy, uid, gids, n, ret);
 	free(gids);
 	return r;
 }
@@ -69,8 +91,11 @@ int access_begin(struct cpeer *c)
 int access_renew(struct cpeer *c)
 {
 	struct policy_view *view;
-	int r = classic_view(c, false, &view);
+	int r;
 
+	if (!c->view)
+		return 0;
+	r = classic_view(c, false, &view);
 	if (r < 0)
 		return r;
 	policy_view_unref(c->view);
@@ -106,9 +131,14 @@ void access_end(struct peer *p)
 
 bool access_may_own(struct cpeer *c, const char *name)
 {
-	struct policy_verdict verdict = policy_may_own(c->view, name);
+	const struct policy_verdict v = policy_may_own(c->view, name);
 
-	return verdict.allowed;
+	if (!v.allowed && v.rule)
+		cpeer_log(c, "may not own %s by the rule at %s:%u", name, v.rule->file,
+			  v.rule->line);
+	else if (!v.allowed)
+		cpeer_log(c, "may not own %s: no rule allows it", name);
+	return v.allowed;
 }
 
 /* ---- peers and messages, as the policy sees them ---- */
@@ -151,22 +181,36 @@ static bool is_reply(const struct cmsg *m)
 	return m->header.frame.type == DBUSP_METHOD_RETURN || m->header.frame.type == DBUSP_ERROR;
 }
 
-/* Replies that nobody has asked for do not get here (route.c). */
-static struct policy_msg describe(const struct cmsg *m)
+/*
+ * Once for all who may get it. A reply that nobody has asked for does not get here (route.c), but
+ * anything can bear a reply serial.
+ */
+static struct policy_msg *describe(struct cmsg *m, bool requested, bool eavesdropping)
 {
 	const struct dbusp_header *h = &m->header;
 
-	return (struct policy_msg){
-		.type = h->frame.type,
-		.path = h->path,
-		.interface = h->interface,
-		.member = h->member,
-		.error = h->error_name,
-		.reply = is_reply(m),
-		.requested_reply = is_reply(m),
-		.broadcast = cmsg_is_signal(m) && !h->destination.s,
-		.n_fds = h->n_fds,
-	};
+	if (!m->policy_ready)
+		m->policy = (struct policy_msg){
+			.type = h->frame.type,
+			.path = h->path,
+			.interface = h->interface,
+			.member = h->member,
+			.error = h->error_name,
+			.reply = h->reply_serial,
+			.broadcast = cmsg_is_signal(m) && !h->destination.s,
+			.n_fds = h->n_fds,
+		};
+	m->policy_ready = true;
+	m->policy.requested_reply = requested && h->reply_serial;
+	m->policy.eavesdropping = eavesdropping;
+	return &m->policy;
+}
+
+/* Where there is no peer, rules about names are about the one in the message. */
+static const struct policy_peer *name_in(const struct cmsg *m, struct policy_peer *peer)
+{
+	*peer = policy_peer_of(m->header.destination.s);
+	return m->header.destination.s ? peer : NULL;
 }
 
 /* ---- the text of a refusal, as dbus-daemon writes it ---- */
@@ -184,22 +228,50 @@ static const char *or_unset(struct dbusp_str s)
 	return s.s ? s.s : "(unset)";
 }
 
+#define COMMAND_MAX 50 /* bytes of a command line */
+
+/* Arguments with a blank where each ends */
+static size_t command_of(const struct creds *creds, char buf[COMMAND_MAX + 1])
+{
+	size_t n = 0, i;
+
+	if (creds && creds->meta.cmdline && creds->meta.cmdline_size)
+		n = creds->meta.cmdline_size - 1;
+	if (n > COMMAND_MAX)
+		n = COMMAND_MAX;
+	for (i = 0; i < n; i++) {
+		const char c = creds->meta.cmdline[i];
+
+		buf[i] = (char)(c < ' ' || c > '~' ? ' ' : c);
+	}
+	buf[n] = '\0';
+	return n;
+}
+
 static void describe_peer(struct peer *p, char *buf, size_t size)
 {
 	const struct cpeer *c = p ? classic_peer(p) : NULL;
+	const struct creds *creds = p ? peer_creds(p) : NULL;
+	char command[COMMAND_MAX + 1];
+	size_t n;
 
-	if (!p)
+	if (!p || (!c && !creds)) {
 		snprintf(buf, size, "bus");
-	else if (c)
-		snprintf(buf, size, "uid=%d pid=%d", (int)c->uid, (int)c->pid);
-	else
-		snprintf(buf, size, "uid=%d pid=%d", (int)p->creds->uid, (int)p->creds->pid);
+		return;
+	}
+	n = (size_t)snprintf(buf, size, "uid=%d pid=%d", (int)(c ? c->uid : creds->uid),
+			     (int)(c ? c->pid : creds->pid));
+	if (n < size && command_of(creds, command))
+		n += (size_t)snprintf(buf + n, size - n, " comm=\"%s\"", command);
+	if (n < size && creds && creds->meta.seclabel)
+		snprintf(buf + n, size - n, " label=\"%s\"", creds->meta.seclabel);
 }
 
 void access_complain(struct cpeer *from, struct peer *to, const struct cmsg *m, const char *error,
 		     const char *what, unsigned int n_rules)
 {
-	char sender[64], receiver[64];
+	bool requested = m->policy_ready && m->policy.requested_reply;
+	char sender[256], receiver[256];
 
 	describe_peer(&from->peer, sender, sizeof(sender));
 	describe_peer(to, receiver, sizeof(receiver));
@@ -209,7 +281,7 @@ void access_complain(struct cpeer *from, struct peer *to, const struct cmsg *m, 
 		     "(%s)",
 		     what, n_rules, type_name(m), from->name_len ? from->name : "(inactive)",
 		     sender, or_unset(m->header.interface), or_unset(m->header.member),
-		     or_unset(m->header.error_name), is_reply(m),
+		     or_unset(m->header.error_name), requested,
 		     m->header.destination.s ? m->header.destination.s : CLASSIC_DRIVER, receiver);
 }
 
@@ -228,6 +300,15 @@ static bool is_free(const struct policy_view *view, enum policy_kind kind)
 	return view && policy_view_is_constant(view, kind, &allowed) && allowed;
 }
 
+/* log="true" at a rule that allows something */
+static void log_allowed(const struct cmsg *m, const struct policy_rule *rule)
+{
+	if (rule && rule->log)
+		log_line("A message to %s, interface %s, member %s: allowed by the rule at %s:%u",
+			 or_unset(m->header.destination), or_unset(m->header.interface),
+			 or_unset(m->header.member), rule->file, rule->line);
+}
+
 /* Which rule decided goes to the log, with what it was about. */
 static void log_refusal(const struct peer *from, const struct cmsg *m, const char *what,
 			const struct policy_rule *rule)
@@ -243,7 +324,7 @@ static void log_refusal(const struct peer *from, const struct cmsg *m, const cha
 }
 
 static bool refuse(struct peer *from, struct peer *to, const struct cmsg *m,
-		   const struct policy_view *view, enum policy_kind kind, struct policy_msg *msg,
+		   const struct policy_view *view, enum policy_kind kind,
 		   const struct policy_peer *other, struct policy_verdict verdict)
 {
 	const char *what = kind == POLICY_SEND ? "Rejected send message" :
@@ -253,7 +334,7 @@ static bool refuse(struct peer *from, struct peer *to, const struct cmsg *m,
 	log_refusal(from, m, what, verdict.rule);
 	if (c)
 		access_complain(c, to, m, DBUS_ERROR("AccessDenied"), what,
-				policy_count(view, kind, msg, other));
+				policy_count(view, kind, &m->policy, other));
 	return false;
 }
 
@@ -265,51 +346,66 @@ static struct classic *front_end(struct peer *p)
 	return c ? c->classic : container_of(p->conn.bus, struct bus, core)->classic;
 }
 
+/* @to NULL: to the name in the message */
+static bool may_send(struct policy_view *view, struct peer *from, struct peer *to, struct cmsg *m)
+{
+	struct policy_peer named;
+	struct names names;
+	const struct policy_peer *other = to ? names_of(to, &names) : name_in(m, &named);
+	const struct policy_verdict v = policy_may_send(view, &m->policy, other);
+
+	if (!v.allowed)
+		return refuse(from, to, m, view, POLICY_SEND, other, v);
+	log_allowed(m, v.rule);
+	return true;
+}
+
+static bool may_receive(struct policy_view *view, struct peer *from, struct peer *to,
+			struct cmsg *m)
+{
+	struct names names;
+	const struct policy_peer *other = names_of(from, &names);
+	const struct policy_verdict v = policy_may_receive(view, &m->policy, other);
+
+	return v.allowed || refuse(from, to, m, view, POLICY_RECEIVE, other, v);
+}
+
 bool access_may_pass(struct peer *from, struct peer *to, struct cmsg *m)
 {
 	struct classic *k = front_end(from);
 	struct policy_view *sends = view_of(k, from), *receives = to ? view_of(k, to) : NULL;
-	struct policy_peer driver = policy_peer_of(CLASSIC_DRIVER);
-	struct policy_verdict verdict;
-	struct policy_peer *other;
-	struct policy_msg msg;
-	struct names names;
 
 	if (is_free(sends, POLICY_SEND) && (!to || is_free(receives, POLICY_RECEIVE)))
 		return true;
 	if (!sends || (to && !receives))
 		return false;
-	msg = describe(m);
-	other = to ? names_of(to, &names) : &driver;
-	verdict = policy_may_send(sends, &msg, other);
-	if (!verdict.allowed)
-		return refuse(from, to, m, sends, POLICY_SEND, &msg, other, verdict);
-	if (!to)
+	describe(m, to && is_reply(m), false);
+	return may_send(sends, from, to, m) && (!to || may_receive(receives, from, to, m));
+}
+
+bool access_may_broadcast(struct cpeer *from, struct cmsg *m)
+{
+	if (is_free(from->view, POLICY_SEND))
 		return true;
-	other = names_of(from, &names);
-	verdict = policy_may_receive(receives, &msg, other);
-	if (!verdict.allowed)
-		return refuse(from, to, m, receives, POLICY_RECEIVE, &msg, other, verdict);
-	return true;
+	return policy_may_send(from->view, describe(m, false, false), NULL).allowed;
 }
 
 /* To one of many: nobody is told. */
-static bool may_get(struct cpeer *to, const struct cmsg *m, bool eavesdropping)
+static bool may_get(struct cpeer *to, struct cmsg *m, bool eavesdropping)
 {
 	struct policy_view *sends = m->from ? view_of(to->classic, m->from) : NULL;
 	struct policy_peer driver = policy_peer_of(CLASSIC_DRIVER);
-	struct policy_msg msg;
+	struct policy_msg *msg;
 	struct names names;
 
 	if ((!m->from || is_free(sends, POLICY_SEND)) && is_free(to->view, POLICY_RECEIVE))
 		return true;
 	if (m->from && !sends)
 		return false;
-	msg = describe(m);
-	msg.eavesdropping = eavesdropping;
-	if (m->from && !policy_may_send(sends, &msg, names_of(&to->peer, &names)).allowed)
+	msg = describe(m, !m->from && !eavesdropping, eavesdropping);
+	if (m->from && !policy_may_send(sends, msg, names_of(&to->peer, &names)).allowed)
 		return false;
-	return policy_may_receive(to->view, &msg, m->from ? names_of(m->from, &names) : &driver)
+	return policy_may_receive(to->view, msg, m->from ? names_of(m->from, &names) : &driver)
 		.allowed;
 }
 

@@ -14,16 +14,19 @@
 
 #include "classic.h"
 
-/* What the policy says about a peer, before Hello. Return: 0; -EPERM: it may not connect; -ENOMEM. */
+/* What the policy says about a peer, before Hello. -EPERM: it may not connect; -ENOMEM */
 int access_begin(struct cpeer *c);
 /* The configuration has changed: the same again. On failure nothing has changed. */
 int access_renew(struct cpeer *c);
 /* Of either kind */
 void access_end(struct peer *p);
 
+/* If not, that has been logged; the caller tells the peer. */
 bool access_may_own(struct cpeer *c, const char *name);
-/* @to NULL: the driver */
+/* @to NULL: whom the message names: the driver, or a service to be started */
 bool access_may_pass(struct peer *from, struct peer *to, struct cmsg *m);
+/* A signal without a destination: may its sender send it to native peers? */
+bool access_may_broadcast(struct cpeer *from, struct cmsg *m);
 /* May it get a broadcast? @m->from NULL: of the driver */
 bool access_may_receive(struct cpeer *to, struct cmsg *m);
 /* May it get a message to somebody else? */

@@ -151,6 +151,7 @@ static int convert(struct classic *k, const struct relay *relay, struct incoming
 	in->m.head = NULL;
 	in->m.joined = false;
 	in->m.args_ready = false;
+	in->m.policy_ready = false;
 	in->m.sender = unique_name(relay->from, in->sender);
 	if (relay->wire.m.msg->payload_type != KDBUS_PAYLOAD_DBUS || size > DBUSP_MESSAGE_MAX)
 		return -EBADMSG;

@@ -11,6 +11,7 @@
 #include "driver.h"
 #include "input.h"
 #include "output.h"
+#include "reload.h"
 #include "service-file.h"
 #include "timer.h"
 
@@ -45,13 +46,9 @@ static void make_guid(struct classic *k)
 		snprintf(k->guid + 2 * i, 3, "%02x", k->bus->core.id128[i]);
 }
 
-static void warn(void *arg, const char *text)
-{
-	log_line("%s", text);
-}
-
 static int init(struct classic *k)
 {
+	bool more;
 	int r = make_buffers(k);
 
 	make_guid(k);
@@ -64,11 +61,13 @@ static int init(struct classic *k)
 	if (r == 0)
 		r = activations_init(k);
 	if (r == 0)
-		r = services_load(k->config, warn, NULL, &k->services);
+		r = services_start(k);
+	if (r == 0)
+		r = watch_renew(k, &more);
 	return r == 0 ? listen_start(k) : r;
 }
 
-int classic_start(struct bus *bus, struct config *config)
+int classic_start(struct bus *bus, struct config *config, bool systemd_activation)
 {
 	struct classic *k = calloc(1, sizeof(*k));
 	int r;
@@ -78,6 +77,7 @@ int classic_start(struct bus *bus, struct config *config)
 	k->daemon = bus->daemon;
 	k->bus = bus;
 	k->config = config_ref(config);
+	k->systemd_activation = systemd_activation;
 	INIT_LIST_HEAD(&k->listeners);
 	INIT_LIST_HEAD(&k->monitors);
 	INIT_LIST_HEAD(&k->peers);
@@ -109,6 +109,7 @@ void classic_stop(struct bus *bus)
 	listen_stop(k);
 	end_peers(k);
 	activations_free(k);
+	watch_stop(k);
 	services_free(k->services);
 	timer_stop(k);
 	matches_free(k);

@@ -55,6 +55,7 @@ struct rule;
 struct seg;
 struct services;
 struct timer;
+struct watch;
 
 /**
  * struct cbuf - memory of a message that does not fit the buffers of a round; counted
@@ -96,6 +97,8 @@ struct cfds *cfds_unref(struct cfds *fds);
  * @head_len:	its bytes
  * @joined:	@body lies behind @head as well
  * @args_ready:	@args was initialised
+ * @policy_ready: @policy was
+ * @policy:	what the policy may ask about it (access.c)
  */
 struct cmsg {
 	struct peer *from;
@@ -109,7 +112,9 @@ struct cmsg {
 	uint32_t head_len;
 	bool joined;
 	bool args_ready;
+	bool policy_ready;
 	struct dbusp_args args;
+	struct policy_msg policy;
 };
 
 static inline bool cmsg_is_signal(const struct cmsg *m)
@@ -235,6 +240,7 @@ static inline struct dbusp_str cpeer_name(const struct cpeer *c)
  * @search:	number of the last search for receivers
  * @serial:	last serial of the driver
  * @timer:	for everything that ends by time (timer.c)
+ * @watch:	directories of the configuration (watch.c); NULL: they cannot be watched
  * @msg:	the message of a peer that is being routed
  */
 struct classic {
@@ -264,6 +270,7 @@ struct classic {
 	uint64_t search;
 	uint32_t serial;
 	struct timer *timer;
+	struct watch *watch;
 	struct cmsg msg;
 };
 
@@ -278,10 +285,11 @@ static inline const struct config_limits *classic_limits(const struct classic *k
  * classic_start() - serve a bus to classic peers
  * @bus:	the bus; has none yet
  * @config:	what to listen at and all the rest; a reference is taken
+ * @systemd_activation: services that name a unit are started by systemd
  *
  * Return: 0, and bus->classic is set; negative errno, after a line in the log.
  */
-int classic_start(struct bus *bus, struct config *config);
+int classic_start(struct bus *bus, struct config *config, bool systemd_activation);
 
 /**
  * classic_stop() - end it: all peers, all sockets

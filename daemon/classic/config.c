@@ -111,6 +111,18 @@ int config_set(char **field, const char *value)
 	return 0;
 }
 
+int config_listen_only(struct config *c, const char *address)
+{
+	struct config_list list = { NULL, 0 };
+	int r = config_list_add(&list, address);
+
+	if (r < 0)
+		return r;
+	free_list(&c->listen);
+	c->listen = list;
+	return 0;
+}
+
 int config_list_add(struct config_list *list, const char *item)
 {
 	char **more = reallocarray(list->items, list->n + 1, sizeof(*more));

@@ -171,6 +171,9 @@ int config_load(const char *path, const struct config_reading *reading, struct c
 int config_parse(const char *path, const char *text, size_t len,
 		 const struct config_reading *reading, struct config **ret, char **ret_error);
 
+/* Listen at @address and nowhere else; before anybody shares it. Return: 0; -ENOMEM. */
+int config_listen_only(struct config *config, const char *address);
+
 struct config *config_ref(struct config *config);
 struct config *config_unref(struct config *config);
 

@@ -26,6 +26,7 @@ const struct driver_table *const driver_tables[] = {
 	&driver_properties,
 	&driver_monitor,
 	&driver_stats,
+	&driver_config,
 	NULL,
 };
 
@@ -128,6 +129,7 @@ static int parse_own(struct cmsg *m, const uint8_t *msg, size_t len, struct cfds
 	m->head = NULL;
 	m->joined = false;
 	m->args_ready = false;
+	m->policy_ready = false;
 	m->sender = DBUSP_STR(CLASSIC_DRIVER);
 	if (dbusp_header_parse(&m->header, msg, len, DBUSP_MESSAGE_MAX, NULL) < 0)
 		return -EBADMSG;
@@ -447,12 +449,14 @@ void driver_call(struct cpeer *from, struct cmsg *m)
 		refuse_early(from, m);
 		return;
 	}
+	/* Hello is beyond the policy: who may connect may say it. */
+	if (from->state != CPEER_NEW && m->header.destination.s &&
+	    !access_may_pass(&from->peer, NULL, m))
+		return;
 	if (!method) {
 		unknown(from, m, interface);
 		return;
 	}
-	if (m->header.destination.s && !access_may_pass(&from->peer, NULL, m))
-		return;
 	if (!check(from, m, method))
 		return;
 	dbusp_reader_init(&call.args, &m->header, m->body);

@@ -84,6 +84,7 @@ extern const struct driver_table driver_misc;
 extern const struct driver_table driver_activation;
 extern const struct driver_table driver_properties;
 extern const struct driver_table driver_stats;
+extern const struct driver_table driver_config;
 
 /* What Introspect says about a path, to be freed; NULL: no memory */
 char *driver_introspection(struct dbusp_str path);

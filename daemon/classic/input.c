@@ -173,6 +173,7 @@ static void act(struct take *t, const unsigned char *data, size_t total, struct 
 	m->head = NULL;
 	m->joined = false;
 	m->args_ready = false;
+	m->policy_ready = false;
 	m->sender = cpeer_name(c);
 	if (m->header.n_fds > (unsigned long)classic_limits(c->classic)->max_message_unix_fds)
 		cpeer_doom(c, "it sent %u descriptors at once (max_message_unix_fds=%ld)",

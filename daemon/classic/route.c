@@ -193,8 +193,10 @@ void route_to_matches(struct classic *k, struct cmsg *m)
 
 void route_broadcast(struct classic *k, struct cmsg *m)
 {
+	struct cpeer *from = m->from ? classic_peer(m->from) : NULL;
+
 	route_to_matches(k, m);
-	if (m->from)
+	if (from && access_may_broadcast(from, m))
 		bridge_broadcast(k, m);
 }
 
