@@ -361,6 +361,14 @@ struct core_reply *core_replier_first(const struct core_replier *p)
 	return list_first_entry(&p->owed, struct core_reply, owed);
 }
 
+void core_reply_retarget_slot(struct core_reply *slot, struct core_replier *to)
+{
+	if (!slot->expected || slot->replier == to)
+		return;
+	unowe(slot);
+	owe(to, slot);
+}
+
 unsigned int core_reply_retarget(struct core_replier *from, struct core_replier *to, u64 name_id)
 {
 	struct core_reply *slot;

@@ -345,4 +345,13 @@ struct core_reply *core_replier_first(const struct core_replier *p);
  */
 unsigned int core_reply_retarget(struct core_replier *from, struct core_replier *to, u64 name_id);
 
+/**
+ * core_reply_retarget_slot() - the same for one slot, ahead of the others
+ * @slot: of a synchronous call that waits for its outcome
+ * @to:   replier from now on
+ *
+ * Locks: P of its replier and of @to.
+ */
+void core_reply_retarget_slot(struct core_reply *slot, struct core_replier *to);
+
 #endif

@@ -174,8 +174,13 @@ static void refuse_call(struct client *c, struct core_entry *entry)
 	struct stored *s = stored_of(entry);
 	const struct kdbus_msg *msg =
 		(const void *)(c->pool + entry->slice->offset + s->tail.meta_size);
-	struct ctl_refused body = { .peer = c->conn.id, .cookie = msg->cookie, .error = EPIPE };
-	const struct lane_put put = { .type = CTL_REC_REFUSED, .length = sizeof(body) };
+	const struct ctl_refused body = { .peer = c->conn.id,
+					  .cookie = msg->cookie,
+					  .error = EPIPE,
+					  .flags = s->sync ? CTL_REFUSED_SYNC : 0 };
+	const struct lane_put put = { .type = CTL_REC_REFUSED,
+				      .flags = s->sync ? LANE_F_REPLY : 0,
+				      .length = sizeof(body) };
 	struct core_conn *to = core_bus_find_conn(c->conn.bus, s->tail.src_id);
 
 	if (msg->flags & KDBUS_MSG_EXPECT_REPLY && to && to->sink == &client_sink)

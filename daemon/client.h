@@ -9,7 +9,8 @@
  *    it: it bears the charge of the sender's share (core/quota.h) and what is needed to send a
  *    message on if the client dies.
  * 2. What finds no room in the lane waits in the overflow, in order, within the same shares; it is
- *    published as soon as there is room. The sender's message counts as delivered.
+ *    published as soon as there is room. The sender's message counts as delivered. What ends
+ *    somebody's wait in the library goes ahead of the rest (doc/lanes.md).
  * 3. Links between clients (struct link) say who has called whom through the daemon, so that the
  *    callers learn of a death or a hand-over.
  * 4. A frozen client is not taken from until it has handed back what a dead peer left (rule 15).
@@ -35,6 +36,11 @@ struct flight {
 	u64 stamp; /* the sender's own */
 	bool by_name;
 	bool charged;
+	enum rank {
+		RANK_NOTICE, /* small, ends a wait in the library */
+		RANK_REPLY, /* to who waits in SEND */
+		RANK_REST,
+	} rank; /* what passes what in the overflow */
 	/* while it waits in the overflow */
 	struct lane_put put;
 	unsigned char *body;
@@ -103,7 +109,7 @@ struct held {
 struct awaited {
 	struct list_head entry;
 	u64 peer;
-	unsigned int n; /* messages handed back; a lane had room for LANE_MSGS_MAX */
+	unsigned int n; /* messages handed back; a lane had room for LANE_FLIGHTS_MAX */
 	unsigned int n_files; /* with them; a lane had room for twice LANE_FDS_MAX */
 };
 
@@ -227,6 +233,7 @@ extern const struct core_sink client_sink;
 int client_put(struct client *c, const struct lane_put *put, const void *body);
 int client_put_fds(struct client *c, const struct lane_put *put, const void *body, const int *files,
 		   unsigned int n_files);
+void client_put_ahead(struct client *c, const struct ctl_ahead *body);
 int client_put_soft(struct client *c, const struct lane_put *put, const void *body);
 bool client_keeps_up(const struct client *c);
 void client_reap(struct client *c);
@@ -283,7 +290,6 @@ void intro_review_bus(struct bus *bus);
 void intro_new_meta(struct client *c);
 bool intro_may(struct client *a, struct client *b);
 bool intro_exists(const struct client *a, const struct client *b);
-void intro_tell_all(struct client *c, u16 type, const void *body, size_t size);
 
 /* meta.c */
 struct meta_image {

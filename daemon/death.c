@@ -259,7 +259,7 @@ static bool fits_lane(struct awaited *a, const struct ctl_hand_back *head)
 	if (head->fds > LANE_FDS_MAX || head->memfds > LANE_FDS_MAX)
 		return false;
 	a->n_files += head->fds + head->memfds;
-	return a->n++ < LANE_MSGS_MAX && a->n_files <= 2 * LANE_FDS_MAX;
+	return a->n++ < LANE_FLIGHTS_MAX && a->n_files <= 2 * LANE_FDS_MAX;
 }
 
 static int keep(struct client *c, struct awaited *a, const struct ctl_hand_back *head, size_t size)

@@ -105,7 +105,9 @@ static void refuse(struct client *c, u64 peer)
 /* Tell @c of @other, with its end of the socket, and the lane if @lane_fd is one. */
 static int tell(struct client *c, struct client *other, u64 flags, int sock, int lane_fd)
 {
+	/* The other side may answer by it at once, so it does not wait behind what waits for room. */
 	struct lane_put put = { .type = LANE_REC_INTRO,
+				.flags = LANE_F_REPLY,
 				.subject = other->conn.id,
 				.fds = lane_fd < 0 ? 1 : 2 };
 	const int files[2] = { sock, lane_fd };
@@ -278,18 +280,6 @@ void intro_new_meta(struct client *c)
 		}
 		send_meta(other, c);
 		send_meta(c, other);
-	}
-}
-
-void intro_tell_all(struct client *c, u16 type, const void *body, size_t size)
-{
-	const struct lane_put put = { .type = type, .length = (u32)size, .subject = c->conn.id };
-	struct list_head *e;
-	struct intro *i;
-
-	for (e = c->intros.next; e != &c->intros; e = e->next) {
-		i = intro_at(c, e);
-		client_put(i->side[!side_of(i, c)].client, &put, body);
 	}
 }
 

@@ -67,6 +67,19 @@ void links_drop(struct peer *p)
 		drop(l);
 }
 
+/* Who waits in a synchronous call is told ahead of what waits for room in its lane. */
+static void tell_gone(struct client *to, void *data)
+{
+	const struct peer *p = data;
+	const struct ctl_gone body = { .peer = p->conn.id, .reason = CTL_GONE_DEAD };
+	const struct lane_put put = { .type = LANE_REC_GONE,
+				      .length = sizeof(body),
+				      .subject = p->conn.id };
+
+	client_put(to, &put, &body);
+	client_put_ahead(to, &(struct ctl_ahead){ .from = p->conn.id });
+}
+
 /* Who is introduced to it is told in another way, classic peers know nothing of lanes. */
 static bool is_told(const struct peer *other, const struct peer *p)
 {
@@ -78,24 +91,20 @@ static bool is_told(const struct peer *other, const struct peer *p)
 /* Everybody who may wait for an answer of @p, or has a lane to it, once each. */
 void links_tell_gone(struct peer *p)
 {
-	const struct ctl_gone body = { .peer = p->conn.id, .reason = CTL_GONE_DEAD };
-	const struct lane_put put = { .type = LANE_REC_GONE,
-				      .length = sizeof(body),
-				      .subject = p->conn.id };
 	struct rb_node *node;
 	struct link *l;
 
 	for (node = rb_first(&p->callers); node; node = rb_next(node)) {
 		l = rb_entry(node, struct link, node);
 		if (is_told(l->caller, p))
-			client_put(native_peer(l->caller), &put, &body);
+			tell_gone(native_peer(l->caller), p);
 	}
 	/* Those we called keep what they owe us: it is of no use to anybody now. */
 	list_for_each_entry(l, &p->calling, entry)
 		if (is_told(l->callee, p) && l->callee->conn.sink && !link_exists(l->callee, p))
-			client_put(native_peer(l->callee), &put, &body);
+			tell_gone(native_peer(l->callee), p);
 	if (p->kind == PEER_NATIVE)
-		intro_tell_all(native_peer(p), LANE_REC_GONE, &body, sizeof(body));
+		intro_each(native_peer(p), tell_gone, p);
 }
 
 /*
@@ -119,18 +128,21 @@ void links_settle_move(bool happened)
 {
 	struct ctl_moved body = { .name_id = noted.name_id };
 	const struct lane_put put = { .type = CTL_REC_MOVED, .length = sizeof(body) };
+	struct ctl_ahead ahead = { .name_id = noted.name_id };
 	struct rb_node *node;
 	struct link *l;
 
 	if (happened && noted.from) {
-		body.from = noted.from->conn.id;
-		body.to = noted.to->conn.id;
+		ahead.from = body.from = noted.from->conn.id;
+		ahead.to = body.to = noted.to->conn.id;
 		bridge_calls_moved(noted.from, noted.to);
 		for (node = rb_first(&noted.from->callers); node; node = rb_next(node)) {
 			l = rb_entry(node, struct link, node);
-			if (link_call(l->caller, noted.to) == 0 &&
-			    l->caller->kind == PEER_NATIVE)
-				client_put_soft(native_peer(l->caller), &put, &body);
+			if (link_call(l->caller, noted.to) < 0 ||
+			    l->caller->kind != PEER_NATIVE)
+				continue;
+			client_put_soft(native_peer(l->caller), &put, &body);
+			client_put_ahead(native_peer(l->caller), &ahead);
 		}
 	}
 	noted.from = NULL;

@@ -2,6 +2,7 @@
 /* kdbusd: options, start and end. */
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -236,6 +237,18 @@ static int introspect(void)
 	return !xml;
 }
 
+/*
+ * Large messages that wait for room are mapped and given back, whatever was freed before: a burst
+ * would else leave holes in the heap for as long as the daemon runs.
+ */
+static void bound_heap(void)
+{
+#ifdef M_MMAP_THRESHOLD
+	mallopt(M_MMAP_THRESHOLD, 64 << 10);
+	mallopt(M_TRIM_THRESHOLD, 256 << 10);
+#endif
+}
+
 int main(int argc, char **argv)
 {
 	struct options o;
@@ -246,6 +259,7 @@ int main(int argc, char **argv)
 		return -r;
 	if (o.introspect)
 		return introspect();
+	bound_heap();
 	r = startup_begin(&s, &o);
 	if (r == 0)
 		r = o.kernel ? serve_kernel(&s) : serve_user(&s);

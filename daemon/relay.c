@@ -48,8 +48,11 @@ static void refuse_reply(struct peer *to, const struct core_parcel *parcel, int 
 {
 	const struct ctl_refused body = { .peer = parcel->from->id,
 					  .cookie = parcel->msg->msg->cookie_reply,
-					  .error = error == -ECOMM ? EREMOTEIO : -error };
-	const struct lane_put put = { .type = CTL_REC_REFUSED, .length = sizeof(body) };
+					  .error = error == -ECOMM ? EREMOTEIO : -error,
+					  .flags = CTL_REFUSED_SYNC };
+	const struct lane_put put = { .type = CTL_REC_REFUSED,
+				      .flags = LANE_F_REPLY,
+				      .length = sizeof(body) };
 
 	if (to->conn.sink == &client_sink)
 		client_put(native_peer(to), &put, &body);
@@ -202,13 +205,14 @@ static int take_send(struct client *c, const struct lane_env *env)
 /* "Your call will not be answered", from a replier to a caller that is not introduced to it */
 static int take_refused(struct client *c, const struct lane_env *env)
 {
-	const struct lane_put put = { .type = CTL_REC_REFUSED,
-				      .length = sizeof(struct ctl_refused) };
+	struct lane_put put = { .type = CTL_REC_REFUSED, .length = sizeof(struct ctl_refused) };
 	struct ctl_refused body;
 	struct core_conn *to;
 
 	if (env->length != sizeof(body) || lane_take(&c->channel, &body) < 0)
 		return -EPROTO;
+	if (body.flags & CTL_REFUSED_SYNC)
+		put.flags = LANE_F_REPLY;
 	to = core_bus_find_conn(c->conn.bus, body.peer);
 	if (!to || to->sink != &client_sink || !link_exists(peer_of(to), &c->peer))
 		return 0;

@@ -33,6 +33,7 @@ struct record {
 	bool has_tail;
 	const int *files;
 	unsigned int n_files;
+	enum rank rank;
 };
 
 static void mark_dirty(struct client *c)
@@ -210,6 +211,25 @@ static int copy_files(struct flight *f, const int *files, unsigned int n)
 	return 0;
 }
 
+/* Where in the overflow something of that rank goes: in front of what follows it */
+static struct list_head *place_in_overflow(struct client *c, enum rank rank)
+{
+	struct flight *f;
+
+	list_for_each_entry(f, &c->overflow, entry)
+		if (f->rank > rank)
+			return &f->entry;
+	return &c->overflow;
+}
+
+/* May it be published now, if there is room? */
+static bool is_next(struct client *c, enum rank rank)
+{
+	const struct flight *f = list_first_entry_or_null(&c->overflow, struct flight, entry);
+
+	return !f || f->rank > rank;
+}
+
 static int defer(struct client *c, struct record *r, struct flight *f)
 {
 	size_t size = body_size(r, false);
@@ -233,7 +253,8 @@ static int defer(struct client *c, struct record *r, struct flight *f)
 	f->put.length = (u32)size;
 	f->bulk_size = r->payload_size;
 	f->tail_size = r->has_tail ? sizeof(r->tail) : 0;
-	list_move_tail(&f->entry, &c->overflow);
+	f->rank = r->rank;
+	list_move_tail(&f->entry, place_in_overflow(c, r->rank));
 	c->n_control += !f->charged;
 	wait_in_front(c);
 	block(c);
@@ -247,10 +268,13 @@ static int put_record(struct client *c, struct record *r, struct flight *f)
 
 	r->put.tag = ++c->seq;
 	f->seq = c->seq;
-	if (list_empty(&c->overflow))
+	if (is_next(c, r->rank))
 		e = put_now(c, r);
 	if (e == -EAGAIN)
 		e = defer(c, r, f);
+	if (e == 0 && f->body && r->rank == RANK_REPLY)
+		client_put_ahead(c, &(struct ctl_ahead){ .from = f->sender,
+							 .cookie = r->put.subject });
 	if (e == -EPROTO || e == -ECONNRESET)
 		client_heat(c); /* it goes, and others need not wait for it to say something */
 	return e == -EINPROGRESS || e == -ESHUTDOWN || e == -EPROTO ? -ECONNRESET : e;
@@ -265,28 +289,22 @@ static struct flight *new_flight(struct client *c)
 	return f;
 }
 
-/* What is put in front of those that wait bears a number before theirs: see client_reap(). */
-static u64 next_tag(struct client *c)
-{
-	const struct flight *f = list_first_entry_or_null(&c->overflow, struct flight, entry);
-
-	return f ? f->seq - 1 : ++c->seq;
-}
-
 /* A small record of the daemon's own; it is never lost, so its number is bounded. */
 int client_put_fds(struct client *c, const struct lane_put *put, const void *body, const int *files,
 		   unsigned int n_files)
 {
 	struct record r = {
-		.put = *put, .plain = body, .image = put->length, .files = files, .n_files = n_files
+		.put = *put, .plain = body, .image = put->length, .files = files, .n_files = n_files,
+		/* Descriptors may have to wait for room in the socket: nothing waits for these. */
+		.rank = put->flags & LANE_F_REPLY && !n_files ? RANK_NOTICE : RANK_REST,
 	};
 	struct flight *f;
 	int e;
 
 	if (!c->connected || c->doomed)
 		return -ECONNRESET;
-	r.put.tag = next_tag(c);
-	if (list_empty(&c->overflow) || put->flags & LANE_F_REPLY) {
+	r.put.tag = ++c->seq;
+	if (is_next(c, r.rank)) {
 		e = put_now(c, &r);
 		if (e != -EAGAIN)
 			return e;
@@ -297,8 +315,6 @@ int client_put_fds(struct client *c, const struct lane_put *put, const void *bod
 	}
 	f = new_flight(c);
 	e = f ? defer(c, &r, f) : -ENOMEM;
-	if (f)
-		f->seq = ++c->seq;
 	if (e < 0 && f)
 		free_flight(c, f);
 	return e;
@@ -307,6 +323,20 @@ int client_put_fds(struct client *c, const struct lane_put *put, const void *bod
 int client_put(struct client *c, const struct lane_put *put, const void *body)
 {
 	return client_put_fds(c, put, body, NULL, 0);
+}
+
+/*
+ * Something that ends a call has to wait for room: who waits in a synchronous call, without room in
+ * the pool for what stands in front of it, is told at once.
+ */
+void client_put_ahead(struct client *c, const struct ctl_ahead *body)
+{
+	const struct lane_put put = { .type = CTL_REC_AHEAD,
+				      .flags = LANE_F_REPLY,
+				      .length = sizeof(*body) };
+
+	if (!client_keeps_up(c))
+		client_put_soft(c, &put, body);
 }
 
 /* One that another client can cause as often as it likes: rather none than too many. */
@@ -341,6 +371,8 @@ static int put_deferred(struct client *c, struct flight *f, struct lane_put *ret
 		memcpy(&r.tail, f->body + image, sizeof(r.tail));
 		r.has_tail = true;
 	}
+	/* Numbers are given in the order of the lane: see client_reap(). */
+	f->seq = ++c->seq;
 	r.put.tag = f->seq;
 	e = put_now(c, &r);
 	*ret_put = r.put;
@@ -477,6 +509,7 @@ static void describe_relay(struct record *r, const struct relay *relay)
 	if (relay->wire.m.route == CORE_ROUTE_REPLY) {
 		r->put.flags = LANE_F_REPLY;
 		r->put.subject = msg->cookie_reply;
+		r->rank = relay->sync ? RANK_REPLY : RANK_REST;
 	} else if (relay->sync) {
 		r->put.subject = CTL_SUBJECT_SYNC;
 	}
@@ -516,6 +549,7 @@ static int deliver_notice(struct client *c, const struct core_parcel *parcel)
 	struct kdbus_timestamp stamp = { .seqnum = parcel->seq,
 					 .monotonic_ns = daemon_now(c->daemon) };
 	struct record r = { .put = { .type = LANE_REC_MSG },
+			    .rank = RANK_REST,
 			    .notice = parcel,
 			    .has_tail = true,
 			    .image = core_notice_size(parcel->notice) };
@@ -531,7 +565,7 @@ static int deliver(struct core_conn *to, const struct core_parcel *parcel, struc
 {
 	struct client *c = client_of(to);
 	struct relay *relay = parcel->host;
-	struct record r = { .put = { .type = LANE_REC_MSG }, .has_tail = true };
+	struct record r = { .put = { .type = LANE_REC_MSG }, .rank = RANK_REST, .has_tail = true };
 	struct meta_image meta;
 	int e;
 
@@ -563,6 +597,7 @@ static int adopt(struct core_conn *to, struct core_conn *from, struct core_entry
 				     .subject = stored->sync ? CTL_SUBJECT_SYNC : 0,
 				     .fds = (u16)entry->fds,
 				     .memfds = (u16)(stored->n_fds - entry->fds) },
+			    .rank = RANK_REST,
 			    .plain = at,
 			    .image = stored->image,
 			    .payload = at + stored->image,

@@ -82,7 +82,7 @@ int lane_channel_make(struct lane_channel *ch, uint32_t ring, int *ret_fd)
 		return -EEXIST;
 	if (!ring_valid(ring))
 		return -EINVAL;
-	flights = calloc(LANE_MSGS_MAX, sizeof(*flights));
+	flights = calloc(LANE_FLIGHTS_MAX, sizeof(*flights));
 	if (!flights)
 		return -ENOMEM;
 	r = lane_memfd_make("kdbus-lane", size, ret_fd, &map);

@@ -146,7 +146,7 @@ struct lane_channel {
 	uint32_t rung; /* peer's state number last rung */
 	uint32_t space_rung;
 	uint32_t peer_reading; /* as last seen */
-	struct lane_flight *flights; /* LANE_MSGS_MAX, circular */
+	struct lane_flight *flights; /* LANE_FLIGHTS_MAX, circular */
 	unsigned int flight_first;
 	unsigned int flight_count;
 	unsigned int flight_fds;

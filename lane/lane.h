@@ -62,8 +62,8 @@
  *
  * Limits
  * 17. Permission is enforced by the receiver, record by record.
- * 18. In flight per lane: LANE_MSGS_MAX messages, LANE_FDS_MAX passed descriptors and as many
- *     payload memfds. A peer that rings a number it was not asked for loses the channel.
+ * 18. In flight per lane: LANE_MSGS_MAX messages, LANE_MSGS_REPLIES more that are kept for replies,
+ *     LANE_FDS_MAX passed descriptors and as many payload memfds. A peer that rings a number it was not asked for loses the channel.
  *
  * Memory layout
  * -------------
@@ -133,7 +133,7 @@
  * something at the cursor that skip still names, 4 GiB later, stores 0 there first.
  * Limits: size at most a
  * quarter of the ring (pads excepted); records without LANE_F_REPLY leave a quarter of the ring
- * free, which is kept for replies; everything leaves LANE_ALIGN bytes free, kept for the END
+ * free, which is kept for replies, as is LANE_MSGS_REPLIES of the number in flight; everything leaves LANE_ALIGN bytes free, kept for the END
  * record, which is one envelope, comes once and is the last.
  *
  * Descriptors of a record travel in one LANE_SOCK_FDS message that is sent before the record is
@@ -221,6 +221,8 @@
 #define LANE_RING_MAX (4u << 20)
 
 #define LANE_MSGS_MAX 256u /* records in flight per lane */
+#define LANE_MSGS_REPLIES 64u /* and so many more with LANE_F_REPLY */
+#define LANE_FLIGHTS_MAX (LANE_MSGS_MAX + LANE_MSGS_REPLIES)
 #define LANE_FDS_MAX 16u /* passed descriptors in flight, and as many payload memfds */
 #define LANE_BULK_MAX 8u /* bulk buffers per lane */
 #define LANE_BULK_INDEX(bulk) ((bulk) & 15u) /* 1..LANE_BULK_MAX */

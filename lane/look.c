@@ -339,12 +339,15 @@ static bool sooner(const struct lane_source *a, const struct lane_source *b)
 	return a->cut && !b->cut;
 }
 
+/* A lane that has ended is over once more when the other side lets go of the socket. */
 static bool ends(const struct lane_source *src)
 {
 	const struct lane_channel *ch = src->ch;
 
-	if (src->told || src->have)
+	if (src->have)
 		return false;
+	if (src->told)
+		return ch->hungup && !src->told_hungup;
 	return ch->broken || ch->ended || ((src->cut || src->gone) && src->limit == ch->read);
 }
 
@@ -375,6 +378,7 @@ static bool batch_next(struct lane_look *look, struct lane_event *ret)
 		refresh(look, src);
 		if (ends(src)) {
 			src->told = true;
+			src->told_hungup = src->ch->hungup;
 			lane_consume(src->ch);
 			memset(ret, 0, sizeof(*ret));
 			ret->type = src->ch->broken ? LANE_EV_BROKEN : LANE_EV_OVER;

@@ -34,6 +34,7 @@ struct lane_source {
 	bool have; /* env and stamp are those of the record at `at` */
 	bool told_closed;
 	bool told; /* OVER or BROKEN was reported */
+	bool told_hungup; /* it was after the socket hung up */
 	bool cut; /* rule 14 */
 	bool gone; /* hung up before the snapshot: nothing comes after it */
 	uint32_t limit; /* cursor snapshot of this look */
@@ -48,7 +49,7 @@ struct lane_source {
 
 enum lane_event_type {
 	LANE_EV_RECORD = 1, /* rec is its envelope */
-	LANE_EV_OVER, /* nothing comes from this source any more: END, cut or hang-up */
+	LANE_EV_OVER, /* nothing comes any more: END or cut; again when the socket hangs up */
 	LANE_EV_BROKEN, /* its peer broke the format */
 	LANE_EV_CLOSED, /* it reads no more: lane_take_back(); what it sends still comes */
 };

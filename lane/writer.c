@@ -27,6 +27,11 @@ static uint32_t usable(const struct lane_channel *ch, unsigned int flags)
 	return ch->ring - LANE_ALIGN - reserve;
 }
 
+static unsigned int flights_max(unsigned int flags)
+{
+	return flags & LANE_F_REPLY ? LANE_FLIGHTS_MAX : LANE_MSGS_MAX;
+}
+
 /* A record does not wrap: what is left before the end of the ring is padded if it is too little. */
 static uint32_t pad_for(const struct lane_channel *ch, uint32_t size)
 {
@@ -39,7 +44,7 @@ static bool fits(const struct lane_channel *ch, const struct lane_put *put, uint
 {
 	uint32_t used = ch->write - ch->live;
 
-	if (ch->flight_count == LANE_MSGS_MAX)
+	if (ch->flight_count >= flights_max(put->flags))
 		return false;
 	if (ch->flight_fds + put->fds > LANE_FDS_MAX ||
 	    ch->flight_memfds + put->memfds > LANE_FDS_MAX)
@@ -137,7 +142,7 @@ void lane_land(struct lane_channel *ch)
 	ch->flight_memfds -= f->memfds;
 	let_go(ch, f);
 	lane_bulk_landed(ch, f->bulk);
-	ch->flight_first = (ch->flight_first + 1) % LANE_MSGS_MAX;
+	ch->flight_first = (ch->flight_first + 1) % LANE_FLIGHTS_MAX;
 	ch->flight_count--;
 }
 
@@ -257,7 +262,7 @@ void lane_cancel(struct lane_channel *ch)
 
 static void fly(struct lane_channel *ch)
 {
-	unsigned int i = (ch->flight_first + ch->flight_count++) % LANE_MSGS_MAX;
+	unsigned int i = (ch->flight_first + ch->flight_count++) % LANE_FLIGHTS_MAX;
 	struct lane_flight *f = &ch->flights[i];
 
 	f->start = ch->put_start;
@@ -371,10 +376,10 @@ static uint32_t want_for(const struct lane_channel *ch, const struct lane_put *p
 	const struct lane_flight *f;
 
 	for (i = 0; i < ch->flight_count; i++) {
-		if (ch->flight_count - i < LANE_MSGS_MAX &&
+		if (ch->flight_count - i < flights_max(put->flags) &&
 		    fds + put->fds <= LANE_FDS_MAX && memfds + put->memfds <= LANE_FDS_MAX)
 			break;
-		f = &ch->flights[(ch->flight_first + i) % LANE_MSGS_MAX];
+		f = &ch->flights[(ch->flight_first + i) % LANE_FLIGHTS_MAX];
 		fds -= f->fds;
 		memfds -= f->memfds;
 		if (f->end - ch->acked > want - ch->acked)

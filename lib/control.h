@@ -206,6 +206,7 @@ enum ctl_rec_type {
 	CTL_REC_PEER, /* struct ctl_peer: an introduced peer's metadata changed */
 	CTL_REC_MOVED, /* struct ctl_moved: calls by name have another replier now */
 	CTL_REC_WAITING, /* struct ctl_waiting: to activators, whose messages wait in the daemon */
+	CTL_REC_AHEAD, /* struct ctl_ahead: for synchronous calls, in front of what waits for room */
 	/* either way, also between clients */
 	CTL_REC_REFUSED, /* struct ctl_refused: a call without answer, or a reply not taken */
 };
@@ -222,7 +223,7 @@ struct ctl_send {
 	uint64_t name_id;
 };
 
-#define CTL_SEND_SYNC  0x1u /* a synchronous call */
+#define CTL_SEND_SYNC  0x1u /* a synchronous call, or the reply to one */
 #define CTL_SEND_AGAIN 0x2u /* came back from a direct lane, taken by nobody; gets no verdict */
 
 /**
@@ -353,6 +354,23 @@ struct ctl_moved {
 };
 
 /**
+ * struct ctl_ahead - what ends a call has to wait for room
+ * @name_id:	as in struct ctl_moved
+ * @from:	connection id
+ * @to:		connection id: what waits is a struct ctl_moved. 0:
+ * @cookie:	what waits is a reply of @from to the call of that number. 0: the end of @from
+ *
+ * It concerns synchronous calls only (doc/lanes.md).
+ */
+struct ctl_ahead {
+	uint64_t name_id;
+	uint64_t from;
+	uint64_t to;
+	uint64_t cookie;
+};
+static_assert(sizeof(struct ctl_ahead) == 32, "ahead");
+
+/**
  * struct ctl_waiting - what an activator's descriptor has to say
  * @messages:	0: nothing waits any more
  */
@@ -367,13 +385,16 @@ struct ctl_waiting {
  * @error:	EPIPE: the receiver dropped the call unread; EREMOTEIO: the reply carried
  *		descriptors the caller does not take; or why else the reply could not be queued,
  *		which only a caller that waits in SEND is told
+ * @flags:	CTL_REFUSED_*
  */
 struct ctl_refused {
 	uint64_t peer;
 	uint64_t cookie;
 	int32_t error;
-	uint32_t reserved;
+	uint32_t flags;
 };
 static_assert(sizeof(struct ctl_refused) == 24, "refused");
+
+#define CTL_REFUSED_SYNC 0x1u /* the caller waits in SEND: it passes what waits for room */
 
 #endif

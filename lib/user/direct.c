@@ -105,7 +105,7 @@ static void fill_put(const struct outgoing *out, u64 name_id, struct lane_put *p
 	}
 }
 
-static int open_call(struct user *u, const struct outgoing *out, struct peer *p, u64 name_id,
+static int open_call(struct user *u, struct outgoing *out, struct peer *p, u64 name_id,
 		     struct core_reply **ret_slot)
 {
 	const struct core_reply_args args = { .cookie = out->wire.m.msg->cookie,
@@ -115,6 +115,8 @@ static int open_call(struct user *u, const struct outgoing *out, struct peer *p,
 
 	if (!(out->wire.m.msg->flags & KDBUS_MSG_EXPECT_REPLY))
 		return 0;
+	out->since = u->daemon.channel.seen;
+	p->reply_waits = 0;
 	return core_reply_open(&u->requester, &p->replier, &args, ret_slot);
 }
 
@@ -253,7 +255,12 @@ int direct_send(struct user *u, struct outgoing *out, struct peer *p, u64 name_i
 		return 1;
 	if (out->n_fds && !(p->conn_flags & KDBUS_HELLO_ACCEPT_FD))
 		return -ECOMM;
-	r = open_call(u, out, p, name_id, &slot);
+	r = out->sync ? relay_check_way(u, p) : 0;
+	/* That may have taken up its end. */
+	if (r == 0 && !peer_usable(u, p))
+		return 1;
+	if (r == 0)
+		r = open_call(u, out, p, name_id, &slot);
 	if (r < 0)
 		return r;
 	r = write_with_fds(u, out, p, name_id);

@@ -209,6 +209,9 @@ int peer_introduced(struct user *u, const struct lane_env *env, const struct ctl
 	struct peer *p;
 	int r;
 
+	/* Taken up ahead of its turn already, with others perhaps. */
+	if ((int32_t)(env->fd_seq - u->intro_seq) <= 0)
+		return 0;
 	u->intro_seq = env->fd_seq;
 	r = lane_take_fds(&u->daemon.channel, env, fds);
 	if (r < 0)
@@ -236,6 +239,24 @@ int peer_introduced(struct user *u, const struct lane_env *env, const struct ctl
 	return r;
 }
 
+static bool intro_complete(const struct lane_env *env, const struct ctl_intro *intro)
+{
+	return env->length >= sizeof(*intro) && env->length - sizeof(*intro) >= intro->meta_size;
+}
+
+/* For who waits for what the new channel may bring, with a pool too full to look. */
+void peer_foresee_intro(struct user *u, u32 pos, const struct lane_env *env)
+{
+	void *body = malloc(env->length + 8);
+
+	if (!body)
+		return;
+	lane_copy_body(&u->daemon.channel, pos, env, body);
+	if (intro_complete(env, body))
+		peer_introduced(u, env, body);
+	free(body);
+}
+
 /* In the middle of a look, when the daemon's lane is taken up (design rules 10, 14). */
 void peer_taken_up(struct lane_look *look, const struct lane_env *rec, uint64_t stamp,
 		   const void *body)
@@ -245,8 +266,7 @@ void peer_taken_up(struct lane_look *look, const struct lane_env *rec, uint64_t 
 	const struct ctl_gone *gone = body;
 	struct peer *p;
 
-	if (rec->type == LANE_REC_INTRO && rec->length >= sizeof(*intro) &&
-	    rec->length - sizeof(*intro) >= intro->meta_size) {
+	if (rec->type == LANE_REC_INTRO && intro_complete(rec, intro)) {
 		peer_introduced(u, rec, intro);
 	} else if (rec->type == LANE_REC_GONE && rec->length == sizeof(*gone)) {
 		p = peer_find(u, gone->peer);
@@ -368,6 +388,18 @@ static void hand_back(struct user *u, u64 id, struct peer *p)
 	peer_put(u, p);
 }
 
+/* Its introduction may stand in front of the news of its end, not taken up either. */
+static void foresee_end(struct user *u, u64 id)
+{
+	struct peer *p = peer_get(u, id);
+
+	if (!p || p->over)
+		return;
+	p->over = true;
+	user_wake_waiters(u);
+	hand_back(u, p->id, p);
+}
+
 /*
  * The daemon takes nothing from us until we have handed back, so whoever waits for the daemon has
  * to do that although it is not the record's turn yet (and may not be before this thread has freed
@@ -375,16 +407,40 @@ static void hand_back(struct user *u, u64 id, struct peer *p)
  */
 void peer_foresee_gone(struct user *u, u32 pos, const struct lane_env *env)
 {
+	struct ctl_ahead ahead;
 	struct ctl_gone gone;
-	struct peer *p;
 
-	if (env->type != LANE_REC_GONE || env->length != sizeof(gone))
+	if (env->type == LANE_REC_GONE && env->length == sizeof(gone)) {
+		lane_copy_body(&u->daemon.channel, pos, env, &gone);
+		if (gone.reason == CTL_GONE_DEAD)
+			foresee_end(u, gone.peer);
+	} else if (env->type == CTL_REC_AHEAD && env->length == sizeof(ahead)) {
+		lane_copy_body(&u->daemon.channel, pos, env, &ahead);
+		if (!ahead.to && !ahead.cookie)
+			foresee_end(u, ahead.from);
+	}
+}
+
+/* The same when its turn has come; that of the record it stands for has not. */
+void peer_ahead(struct user *u, const struct ctl_ahead *ahead)
+{
+	struct peer *from = peer_find(u, ahead->from), *to;
+	struct core_reply *slot, *next;
+
+	if (!ahead->to && !ahead->cookie)
+		foresee_end(u, ahead->from);
+	else if (!ahead->to && from)
+		from->reply_waits = ahead->cookie;
+	if (!ahead->to)
 		return;
-	lane_copy_body(&u->daemon.channel, pos, env, &gone);
-	/* Its introduction may stand in front of it, not taken up either. */
-	p = gone.reason == CTL_GONE_DEAD ? peer_get(u, gone.peer) : NULL;
-	if (p)
-		hand_back(u, p->id, p);
+	to = from && ahead->name_id ? peer_get(u, ahead->to) : NULL;
+	from = to ? peer_find(u, ahead->from) : NULL;
+	if (!from)
+		return;
+	list_for_each_entry_safe(slot, next, &from->replier.owed, owed)
+		if (slot->sync && slot->name_id == ahead->name_id)
+			core_reply_retarget_slot(slot, &to->replier);
+	user_wake_waiters(u);
 }
 
 /* The same for all of the daemon's lane. */
@@ -408,6 +464,11 @@ static void withdrawn(struct user *u, struct peer *p)
 	if (p->state == PEER_DIRECT)
 		p->state = PEER_ENDING;
 	p->withdrawn = has_channel(p);
+	/* Without a lane of our own we have taken nothing: it comes back when we hang up. */
+	if (p->looked && !p->channel.own) {
+		drop_withdrawn(u, p);
+		return;
+	}
 	/* The look in it may bring the news of its death, and it is forgotten then. */
 	p->held++;
 	closing_stop_reading(u, p);
@@ -530,9 +591,12 @@ bool peer_usable(struct user *u, struct peer *p)
 }
 
 /* Tell a caller that its call will not be answered, or that the reply could not be taken. */
-int peer_refuse(struct user *u, u64 requester, u64 cookie, int error)
+int peer_refuse(struct user *u, u64 requester, u64 cookie, int error, bool sync)
 {
-	struct ctl_refused body = { .peer = requester, .cookie = cookie, .error = error };
+	const struct ctl_refused body = { .peer = requester,
+					  .cookie = cookie,
+					  .error = error,
+					  .flags = sync ? CTL_REFUSED_SYNC : 0 };
 	struct peer *p = peer_find(u, requester);
 	struct lane_channel *ch;
 	struct lane_put put = { .type = CTL_REC_REFUSED,

@@ -396,6 +396,7 @@ union small_body {
 	struct ctl_refused refused;
 	struct ctl_gone gone;
 	struct ctl_waiting waiting;
+	struct ctl_ahead ahead;
 };
 
 /* Before anything behind the verdict is taken up, which may be the reply. */
@@ -404,17 +405,21 @@ static void open_slot(struct user *u, struct verdict *v)
 	struct peer *p = peer_get(u, v->said.dst_id);
 
 	v->call->name_id = v->said.name_id;
+	if (p)
+		p->reply_waits = 0;
 	if (!p || core_reply_open(&u->requester, &p->replier, v->call, &v->slot) < 0)
 		v->said.error = -ENOMEM;
 }
 
-void user_take_verdict(struct user *u, const struct ctl_verdict *said)
+/* @end: of its record in the daemon's lane */
+void user_take_verdict(struct user *u, const struct ctl_verdict *said, u32 end)
 {
 	struct verdict *v = u->verdict;
 
 	if (!v || v->done || v->tag != said->tag)
 		return;
 	v->said = *said;
+	v->end = end;
 	v->done = true;
 	if (v->call && said->error == 0)
 		open_slot(u, v);
@@ -435,14 +440,27 @@ static int refused_error(const struct ctl_refused *refused)
 	}
 }
 
-static void take_refused(struct user *u, u64 from, const struct ctl_refused *refused)
+/* The call that is refused, by a peer or, if @from is 0, through the daemon. */
+static struct core_reply *refused_slot(struct user *u, u64 from, const struct ctl_refused *refused)
 {
 	struct peer *p = peer_find(u, from ? from : refused->peer);
+
+	return p ? core_reply_find(&u->requester, &p->replier, refused->cookie) : NULL;
+}
+
+bool user_refuses_sync(struct user *u, u64 from, const struct ctl_refused *refused)
+{
+	const struct core_reply *slot = refused_slot(u, from, refused);
+
+	return slot && slot->sync;
+}
+
+void user_take_refused(struct user *u, u64 from, const struct ctl_refused *refused)
+{
+	struct core_reply *slot = refused_slot(u, from, refused);
 	int error = refused_error(refused);
-	struct core_reply *slot;
 	enum core_reply_event event;
 
-	slot = p ? core_reply_find(&u->requester, &p->replier, refused->cookie) : NULL;
 	/* A call that nobody waits for in SEND runs into its timeout. */
 	if (!slot || (error != -EPIPE && !slot->sync))
 		return;
@@ -457,7 +475,7 @@ static int small_record(struct user *u, struct peer *p, const struct lane_env *e
 {
 	switch (env->type) {
 	case CTL_REC_VERDICT:
-		user_take_verdict(u, &body->verdict);
+		user_take_verdict(u, &body->verdict, p->channel.read);
 		return 0;
 	case CTL_REC_LOST:
 		u->lost += body->lost.count;
@@ -474,7 +492,10 @@ static int small_record(struct user *u, struct peer *p, const struct lane_env *e
 		user_update_events(u);
 		return 0;
 	case CTL_REC_REFUSED:
-		take_refused(u, p->id, &body->refused);
+		user_take_refused(u, p->id, &body->refused);
+		return 0;
+	case CTL_REC_AHEAD:
+		peer_ahead(u, &body->ahead);
 		return 0;
 	case LANE_REC_GONE:
 		peer_gone(u, &body->gone);
@@ -499,6 +520,8 @@ static size_t small_size(u16 type)
 		return sizeof(struct ctl_waiting);
 	case CTL_REC_REFUSED:
 		return sizeof(struct ctl_refused);
+	case CTL_REC_AHEAD:
+		return sizeof(struct ctl_ahead);
 	case LANE_REC_GONE:
 		return sizeof(struct ctl_gone);
 	default:
@@ -518,12 +541,8 @@ static int long_record(struct user *u, struct peer *p, const struct lane_event *
 	r = take_from_look(u, p, body, (void *)ev);
 	if (r == 0 && ev->rec.type == CTL_REC_PEER)
 		r = peer_new_meta(u, body, ev->rec.length);
-	/*
-	 * Usually taken up ahead of its turn, several perhaps; there may have been no memory for
-	 * that.
-	 */
-	if (r == 0 && ev->rec.type == LANE_REC_INTRO &&
-	    (int32_t)(ev->rec.fd_seq - u->intro_seq) > 0)
+	/* Usually taken up ahead of its turn; there may have been no memory for that. */
+	if (r == 0 && ev->rec.type == LANE_REC_INTRO)
 		peer_taken_up(&u->look, &ev->rec, ev->stamp, body);
 	free(body);
 	return r;

@@ -45,7 +45,7 @@ static void drop(struct user *u, struct message *m)
 	struct owed *o = m->owed ? owed_find(u, msg->src_id, msg->cookie) : NULL;
 
 	if (o) {
-		peer_refuse(u, o->requester, o->cookie, EPIPE);
+		peer_refuse(u, o->requester, o->cookie, EPIPE, o->sync);
 		owed_remove(u, o);
 	}
 	message_discard(u, m);

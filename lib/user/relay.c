@@ -7,6 +7,41 @@
 #include "lane/bulk.h"
 #include "user.h"
 
+/* Half of what is kept for replies and the like is used up. */
+#define JAM_RECORDS (LANE_MSGS_MAX + LANE_MSGS_REPLIES / 2)
+#define JAM_PLUCKED (LANE_PLUCK_MAX / 2)
+
+static bool jammed(struct lane_channel *ch)
+{
+	u32 limit, pos = ch->read, n = ch->n_plucked;
+	struct lane_env env;
+
+	if (lane_snapshot(ch, &limit) < 0)
+		return false;
+	if (n > JAM_PLUCKED || limit - ch->read > ch->peer_ring / 8 * 7)
+		return true;
+	/* Fewer bytes are fewer records. */
+	if (limit - ch->read < JAM_RECORDS * LANE_ALIGN)
+		return false;
+	while (lane_scan(ch, limit, &pos, &env) == 0) {
+		lane_scan_next(&pos, &env);
+		n++;
+	}
+	return n >= JAM_RECORDS;
+}
+
+/*
+ * With a full pool nothing leaves the lane of the daemon, or of @p, but what is picked out of it,
+ * and what ends a wait finds no room in it one day: before that the program has to free memory, or
+ * nothing would ever go on.
+ */
+int relay_check_way(struct user *u, struct peer *p)
+{
+	if (!u->connected || !jammed(&p->channel))
+		return 0;
+	return user_pump(u, LANE_LOOK_POLL) == -EXFULL ? -EXFULL : 0;
+}
+
 static int write_relayed(struct user *u, const struct outgoing *out, const struct ctl_send *head)
 {
 	struct lane_put put;
@@ -46,13 +81,13 @@ static bool find_verdict(struct user *u, void *arg)
 				lane_copy_body(ch, pos, &env, &said);
 			else
 				lane_consume(ch);
-			user_take_verdict(u, &said);
+			user_take_verdict(u, &said, pos + env.size);
 			if (v->done)
 				return true;
 		}
 		peer_foresee_gone(u, pos, &env);
 		lane_scan_next(&pos, &env);
-		n++;
+		n += 1 + (env.bulk ? CROWDED_BULK : 0);
 	}
 	/* A lane so full that the verdict may find no room: what is in it goes into the pool. */
 	if (n > CROWDED_RECORDS || limit - ch->read > ch->peer_ring / CROWDED_RING)
@@ -98,7 +133,8 @@ static int relay_locked(struct user *u, struct outgoing *out, struct core_reply 
 					.deadline = out->deadline,
 					.sync = out->sync };
 	struct verdict v = { .tag = ++u->tag };
-	struct ctl_send head = { .tag = v.tag, .flags = out->sync ? CTL_SEND_SYNC : 0 };
+	struct ctl_send head = { .tag = v.tag,
+				 .flags = out->sync || out->to_sync ? CTL_SEND_SYNC : 0 };
 	struct lane_page_gens gens;
 	int r;
 
@@ -109,6 +145,9 @@ static int relay_locked(struct user *u, struct outgoing *out, struct core_reply 
 			return -EMLINK;
 		v.call = &call;
 	}
+	r = relay_check_way(u, &u->daemon);
+	if (r < 0)
+		return r;
 	lane_page_gens(u->page, out->wire.m.dst_name, &gens);
 	r = write_relayed(u, out, &head);
 	if (r < 0 || out->wire.m.route == CORE_ROUTE_BROADCAST)
@@ -119,6 +158,7 @@ static int relay_locked(struct user *u, struct outgoing *out, struct core_reply 
 	if (r < 0)
 		return r;
 	learn(u, out, &gens, &v);
+	out->since = v.end;
 	*ret_slot = v.slot;
 	user_update_events(u);
 	return 0;

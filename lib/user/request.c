@@ -198,7 +198,7 @@ int user_request(struct user *u, u32 nr, const void *arg, size_t arg_size,
 	memset(ret, 0, sizeof(*ret));
 	pthread_mutex_lock(&u->request_lock);
 	user_lock(u);
-	r = u->dead ? -ECONNRESET : 0;
+	r = u->dead ? -ECONNRESET : relay_check_way(u, &u->daemon);
 	if (r == 0)
 		r = user_send_datagram(u, u->request, build_datagram(u, nr, arg, arg_size, hello),
 				       &fd, fd >= 0);

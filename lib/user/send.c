@@ -192,7 +192,7 @@ static struct peer *find_direct(struct user *u, const struct outgoing *out, u64 
 }
 
 /* @ret_owed: the call that is answered by it; it is so once the reply is out. */
-static int check_reply(struct user *u, const struct outgoing *out, struct owed **ret_owed)
+static int check_reply(struct user *u, struct outgoing *out, struct owed **ret_owed)
 {
 	const struct kdbus_msg *msg = out->wire.m.msg;
 	u64 requester = msg->dst_id;
@@ -212,11 +212,12 @@ static int check_reply(struct user *u, const struct outgoing *out, struct owed *
 	if (!o)
 		return peer_is_gone(u, requester) ? -ENXIO : -EBADSLT;
 	sync = o->sync;
+	out->to_sync = sync;
 	owed_detach(u, o);
 	*ret_owed = o;
 	if (out->n_fds && peer_refuses_fds(u, requester)) {
 		if (sync)
-			peer_refuse(u, requester, msg->cookie_reply, EREMOTEIO);
+			peer_refuse(u, requester, msg->cookie_reply, EREMOTEIO, true);
 		return -ECOMM;
 	}
 	return 0;
@@ -237,7 +238,7 @@ static void settle_owed(struct user *u, struct owed *o, int r)
 	if (!o)
 		return;
 	user_lock(u);
-	if (r == -ENOBUFS && !u->dead)
+	if ((r == -ENOBUFS || r == -EXFULL) && !u->dead)
 		owed_attach(u, o);
 	else
 		owed_free(o);
@@ -271,11 +272,12 @@ static int dispatch(struct user *u, struct outgoing *out, struct core_reply **re
 }
 
 /* A call that a signal interrupted and that is sent again: it is still under way (ABI 7.8). */
-static struct core_reply *resume(struct user *u, const struct outgoing *out)
+static struct core_reply *resume(struct user *u, struct outgoing *out)
 {
 	struct core_reply *slot = NULL;
 
 	user_lock(u);
+	out->since = u->daemon.channel.seen;
 	if (!u->dead)
 		slot = core_reply_resume(&u->requester, out->wire.m.msg->cookie);
 	user_unlock(u);

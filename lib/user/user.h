@@ -56,6 +56,8 @@ struct user;
  * @meta:	metadata items the daemon vouches for, without TIMESTAMP
  * @replier:	our calls it has to answer
  * @again_ns:	no introduction is asked for before that time
+ * @over:	the daemon has said that it is gone; that record's turn may not have come
+ * @reply_waits: number of the call to which its reply waits for room in the daemon
  * @handed_back: the daemon has been given what it did not take
  * @withdrawn:	the daemon has ended the introduction, and forgotten it
  * @sent:	relayed messages it took that could have gone directly
@@ -83,6 +85,8 @@ struct peer {
 	size_t meta_size;
 	struct core_replier replier;
 	u64 again_ns;
+	bool over;
+	u64 reply_waits;
 	bool handed_back;
 	bool withdrawn;
 	unsigned int sent;
@@ -185,6 +189,7 @@ struct verdict {
 	struct ctl_verdict said;
 	struct core_reply_args *call;
 	struct core_reply *slot;
+	u32 end; /* of its record */
 };
 
 struct user {
@@ -293,6 +298,8 @@ int user_pump_one(struct user *u, int mode);
 int user_take_record(struct user *u, struct peer *p, const struct lane_env *env, u64 stamp,
 		     int (*take)(struct user *u, struct peer *p, void *body, void *arg), void *arg);
 void user_notify_reply(struct user *u, u64 type, u64 cookie);
+void user_take_refused(struct user *u, u64 from, const struct ctl_refused *refused);
+bool user_refuses_sync(struct user *u, u64 from, const struct ctl_refused *refused);
 void user_update_events(struct user *u);
 void user_expire(struct user *u);
 
@@ -318,8 +325,10 @@ void peer_taken_up(struct lane_look *look, const struct lane_env *rec, uint64_t 
 int peer_introduced(struct user *u, const struct lane_env *env, const struct ctl_intro *intro);
 void peer_gone(struct user *u, const struct ctl_gone *gone);
 void peer_foresee_gone(struct user *u, u32 pos, const struct lane_env *env);
+void peer_foresee_intro(struct user *u, u32 pos, const struct lane_env *env);
 void peer_scan_gone(struct user *u);
 void peer_moved(struct user *u, const struct ctl_moved *moved);
+void peer_ahead(struct user *u, const struct ctl_ahead *ahead);
 void peer_not_introduced(struct user *u, const struct ctl_no_intro *said);
 int peer_new_meta(struct user *u, const struct ctl_peer *update, size_t size);
 void peer_over(struct user *u, struct peer *p);
@@ -333,7 +342,7 @@ bool user_is_handle_fd(int fd);
 bool peer_usable(struct user *u, struct peer *p);
 int peer_own_lane(struct user *u, struct peer *p);
 void peer_free_all(struct user *u);
-int peer_refuse(struct user *u, u64 requester, u64 cookie, int error);
+int peer_refuse(struct user *u, u64 requester, u64 cookie, int error, bool sync);
 
 /* Ends of lanes (closing.c). Need the lock, closing_all() excepted. */
 void closing_resend(struct user *u, struct peer *p);
@@ -370,8 +379,10 @@ void owed_clear(struct user *u);
  * @n_fds:	how many of the first
  * @n_memfds:	how many of the second
  * @sync:	the caller waits for a reply
+ * @to_sync:	it is the reply to a caller who waits in SEND
  * @cancel_fd:	gives up the wait, or -1
  * @deadline:	of a call, CLOCK_MONOTONIC ns
+ * @since:	cursor in the daemon's lane: what stands before it is older than the call
  */
 struct outgoing {
 	struct wire wire;
@@ -379,10 +390,13 @@ struct outgoing {
 	u32 n_fds;
 	u32 n_memfds;
 	bool sync;
+	bool to_sync;
 	int cancel_fd;
 	u64 deadline;
+	u32 since;
 };
 
+int relay_check_way(struct user *u, struct peer *p);
 int relay_send(struct user *u, struct outgoing *out, struct core_reply **ret_slot);
 void relay_again(struct user *u, const struct lane_back *back);
 int direct_send(struct user *u, struct outgoing *out, struct peer *p, u64 name_id,
@@ -396,6 +410,7 @@ int call_wait(struct user *u, struct outgoing *out, struct core_reply *slot,
 /* A lane so full that what is waited for may find no room: what is in it goes into the pool. */
 #define CROWDED_RING	4 /* a part of it */
 #define CROWDED_RECORDS 8
+#define CROWDED_BULK	4 /* there are few large buffers */
 
 /* Waiting with the lock (sleep.c) */
 typedef bool (*user_ready_fn)(struct user *u, void *arg);
@@ -403,7 +418,7 @@ int user_sleep(struct user *u, struct peer *also, user_ready_fn ready, void *arg
 	       int cancel_fd);
 int user_wait(struct libkdbus *h, uint64_t deadline_ns, int cancel_fd);
 int user_await_space(struct user *u, struct peer *p, const struct lane_put *put, u64 deadline);
-void user_take_verdict(struct user *u, const struct ctl_verdict *said);
+void user_take_verdict(struct user *u, const struct ctl_verdict *said, u32 end);
 int user_pick(struct user *u, struct peer *p, const struct lane_env *env, u32 pos);
 int user_send(struct user *u, struct kdbus_cmd_send *cmd, const struct core_args *args, void *arg);
 

@@ -415,7 +415,7 @@ static void send_replies(struct worker *w)
 					  .reply = reply->cookie };
 
 		r = post(w, &l, NULL);
-		if (r == -ENOBUFS)
+		if (r == -ENOBUFS || r == -EXFULL)
 			w->replies[left++] = *reply;
 		else if (r < 0 && (SURVIVES(reply->slot) || !is_gone(r)))
 			fail(w, "reply to %llu in slot %u: %d", (unsigned long long)reply->to,

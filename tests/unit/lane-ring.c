@@ -15,7 +15,7 @@
 #include "prop.h"
 
 #define RING LANE_RING_MIN
-#define LIST (2 * LANE_MSGS_MAX)
+#define LIST (2 * LANE_FLIGHTS_MAX)
 
 enum { PUT, TAKE, PLUCK, CONSUME, CANCEL, END };
 
@@ -68,13 +68,18 @@ static unsigned char byte_of(const struct message *m)
 	return (unsigned char)(m->number * 31 + m->length);
 }
 
+static unsigned int flights_max(uint16_t flags)
+{
+	return flags & LANE_F_REPLY ? LANE_FLIGHTS_MAX : LANE_MSGS_MAX;
+}
+
 /* Refused for want of room? There must be a reason that a plain count finds, too. */
-static bool refusal_is_right(const struct world *w, uint32_t length)
+static bool refusal_is_right(const struct world *w, uint32_t length, uint16_t flags)
 {
 	uint32_t used = w->unconsumed * LANE_ALIGN;
 	unsigned int i;
 
-	if (w->n + w->unconsumed >= LANE_MSGS_MAX)
+	if (w->n + w->unconsumed >= flights_max(flags))
 		return true;
 	for (i = 0; i < w->n; i++)
 		used += LANE_ALIGN + (w->list[i].length + LANE_ALIGN - 1) / LANE_ALIGN * LANE_ALIGN;
@@ -97,11 +102,11 @@ static bool put(struct world *w, const struct prop_op *op, struct prop_report *r
 	if (w->ended)
 		return r == -ESHUTDOWN || prop_differ(report, "put after END: %d", r);
 	if (r == -EAGAIN)
-		return refusal_is_right(w, m.length) || prop_differ(report, "refused with room");
+		return refusal_is_right(w, m.length, p.flags) || prop_differ(report, "refused with room");
 	if (r < 0)
 		return prop_differ(report, "lane_put: %d", r);
-	if (w->n + w->unconsumed >= LANE_MSGS_MAX)
-		return prop_differ(report, "more than LANE_MSGS_MAX in flight");
+	if (w->n + w->unconsumed >= flights_max(p.flags))
+		return prop_differ(report, "more in flight than may be");
 	memset(body, byte_of(&m), m.length);
 	if (drop) {
 		lane_cancel(&w->a);
