@@ -660,7 +660,7 @@ unsigned int count_fds(pid_t pid)
 	return n;
 }
 
-unsigned int resident_kb(pid_t pid)
+unsigned int resident_kb(pid_t pid, const char *what)
 {
 	unsigned int kb = 0;
 	char path[64], line[128];
@@ -671,7 +671,8 @@ unsigned int resident_kb(pid_t pid)
 	if (!f)
 		return 0;
 	while (fgets(line, sizeof(line), f))
-		sscanf(line, "VmRSS: %u", &kb);
+		if (!strncmp(line, what, strlen(what)) && line[strlen(what)] == ':')
+			kb = (unsigned int)strtoul(line + strlen(what) + 1, NULL, 10);
 	fclose(f);
 	return kb;
 }
@@ -705,7 +706,8 @@ static void measure_again(struct worker *w)
 	w->me->fds[1] = count_fds(getpid());
 	if (w->me->fds[1] != w->me->fds[0])
 		list_fds();
-	w->me->memory[1] = resident_kb(getpid());
+	w->me->memory[1] = resident_kb(getpid(), "RssAnon");
+	w->me->shared[1] = resident_kb(getpid(), "RssShmem");
 }
 
 static void match_all(struct worker *w)
@@ -749,7 +751,8 @@ static void survive_warm_up(struct worker *w)
 {
 	warm_up(w);
 	w->me->fds[0] = count_fds(getpid());
-	w->me->memory[0] = resident_kb(getpid());
+	w->me->memory[0] = resident_kb(getpid(), "RssAnon");
+	w->me->shared[0] = resident_kb(getpid(), "RssShmem");
 	become_ready(w, PHASE_MEASURE);
 }
 

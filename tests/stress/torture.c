@@ -139,6 +139,12 @@ static unsigned int daemon_fds(struct game *g, unsigned int wanted)
 	return count_fds(pid);
 }
 
+static void report_life(unsigned int slot, const struct life *l)
+{
+	printf("# slot %u: %u descriptors (%u), %u kB (%u), shared %u kB (%u)\n", slot, l->fds[1],
+	       l->fds[0], l->memory[1], l->memory[0], l->shared[1], l->shared[0]);
+}
+
 static void report(struct game *g)
 {
 	struct shared *s = g->shared;
@@ -149,11 +155,9 @@ static void report(struct game *g)
 	       s->n_lives, s->replied, s->dead, s->sync_replied, s->sync_dead, s->lost);
 	printf("# daemon: %u descriptors (%u), %u kB (%u)\n",
 	       count_fds(libkdbus_daemon_pid(g->daemon)), g->fds,
-	       resident_kb(libkdbus_daemon_pid(g->daemon)), g->memory);
+	       resident_kb(libkdbus_daemon_pid(g->daemon), "VmRSS"), g->memory);
 	for (slot = 1; slot < SLOTS; slot += 2)
-		printf("# slot %u: %u descriptors (%u), %u kB (%u)\n", slot,
-		       life_in(g, slot)->fds[1], life_in(g, slot)->fds[0],
-		       life_in(g, slot)->memory[1], life_in(g, slot)->memory[0]);
+		report_life(slot, life_in(g, slot));
 }
 
 /* Freed memory stays in the sanitizer's quarantine. */
@@ -171,12 +175,13 @@ static void assert_nothing_left(struct game *g)
 	unsigned int slot;
 
 	assert_int_equal(daemon_fds(g, g->fds), g->fds);
-	assert_memory(g->memory, resident_kb(daemon), MEMORY_SLACK);
+	assert_memory(g->memory, resident_kb(daemon, "VmRSS"), MEMORY_SLACK);
 	for (slot = 1; slot < SLOTS; slot += 2) {
 		l = life_in(g, slot);
 		assert_int_equal(l->fds[1], l->fds[0]);
+		assert_memory(l->memory[0], l->memory[1], MEMORY_SLACK);
 		/* Pages of the pool stay once they were used, and it is mapped twice. */
-		assert_memory(l->memory[0], l->memory[1], MEMORY_SLACK + 2 * POOL_SIZE / 1024);
+		assert_memory(l->shared[0], l->shared[1], MEMORY_SLACK + 2 * POOL_SIZE / 1024);
 	}
 }
 
@@ -211,7 +216,7 @@ static void kills(void **state)
 	spawn_all(g, 0);
 	/* A heap has its size after a while. */
 	kill_in_traffic(g, n / 5);
-	g->memory = resident_kb(libkdbus_daemon_pid(g->daemon));
+	g->memory = resident_kb(libkdbus_daemon_pid(g->daemon), "VmRSS");
 	kill_in_traffic(g, n - n / 5);
 	pass(g, PHASE_QUIET);
 	pass(g, PHASE_CHECK);

@@ -49,7 +49,8 @@ struct life {
 	atomic_uint accepted[SLOTS]; /* unicasts to each slot */
 	atomic_uint broadcasts;
 	unsigned int fds[2]; /* of a survivor, before and after */
-	unsigned int memory[2]; /* kB */
+	unsigned int memory[2]; /* kB of heap */
+	unsigned int shared[2]; /* kB of pool, lanes and the like */
 };
 
 struct shared {
@@ -64,8 +65,8 @@ struct shared {
 /* Play one life to its end. Only survivors return; the others are killed. */
 int worker_run(struct shared *shared, unsigned int life, const char *bus);
 
-/* Descriptors but eventfds, and resident kB, of a process */
+/* Descriptors but eventfds of a process, and kB of a kind in memory ("VmRSS", "RssAnon"...) */
 unsigned int count_fds(pid_t pid);
-unsigned int resident_kb(pid_t pid);
+unsigned int resident_kb(pid_t pid, const char *what);
 
 #endif
