@@ -202,6 +202,12 @@ static bool went_out(const struct letter *l, int r)
 	return r == 0 || (l->kind == SYNC_CALL && r == -EPIPE);
 }
 
+/* No room: for the message at the receiver, or for the reply here. */
+static bool is_unsure(const struct letter *l, int r)
+{
+	return l->kind == SYNC_CALL && (r == -ENOBUFS || r == -EXFULL);
+}
+
 /* Returns what SEND returned. */
 static int post(struct worker *w, const struct letter *l, const struct kdbus_msg **ret_reply)
 {
@@ -227,8 +233,10 @@ static int post(struct worker *w, const struct letter *l, const struct kdbus_msg
 		r = libkdbus_call(w->h, built, -1, ret_reply);
 	else
 		r = libkdbus_send(w->h, &cmd);
-	if (went_out(l, r))
+	if (went_out(l, r) || is_unsure(l, r))
 		accept_sent(w, l);
+	if (is_unsure(l, r))
+		atomic_fetch_add(&w->me->unsure[l->slot], 1);
 	libkdbus_build_clear(&b);
 	if (memfd >= 0)
 		close(memfd);
@@ -599,17 +607,18 @@ static void quiet(struct worker *w)
 /* Everything that was accepted has come; of a life that was killed, perhaps one more. */
 static bool all_here(struct worker *w, bool complain)
 {
-	unsigned int i, n = atomic_load(&w->shared->n_lives), sent, got;
+	unsigned int i, n = atomic_load(&w->shared->n_lives), sent, got, unsure;
 	const struct life *l;
 
 	for (i = 0; i < n; i++) {
 		l = &w->shared->lives[i];
 		sent = atomic_load(&l->accepted[w->slot]);
+		unsure = atomic_load(&l->unsure[w->slot]);
 		got = w->seen[i].unicast;
-		if (got < sent && complain)
+		if (got + unsure < sent && complain)
 			fprintf(stderr, "# life %u got %u of %u from life %u\n", w->life, got, sent,
 				i);
-		if (got < sent)
+		if (got + unsure < sent)
 			return false;
 		if (got > sent + atomic_load(&l->over))
 			fail(w, "%u messages of life %u, which sent %u", got, i, sent);

@@ -12,7 +12,8 @@
  *    its unicasts to that slot, and of its broadcasts. What SEND accepted is entered in the ledger
  *    after SEND is over, so a killed life may have sent one more than the ledger says.
  * 3. Each receiver checks: the first number grows; the second has no gap (in a survivor); the third
- *    has no gap but for broadcasts it was told were lost.
+ *    has no gap but for broadcasts it was told were lost, and synchronous calls that failed for want
+ *    of room, whose sender cannot know how far they came.
  * 4. Each call has one outcome, known to its sender. At the end nobody waits for one.
  * 5. Synchronous calls go to lower slots only: nobody waits in a circle.
  */
@@ -47,6 +48,7 @@ struct life {
 	atomic_int done; /* the last phase that it has done its part of */
 	atomic_uint steps;
 	atomic_uint accepted[SLOTS]; /* unicasts to each slot */
+	atomic_uint unsure[SLOTS]; /* of these, calls that failed before or after they went out */
 	atomic_uint broadcasts;
 	unsigned int fds[2]; /* of a survivor, before and after */
 	unsigned int memory[2]; /* kB of heap */
