@@ -18,6 +18,7 @@ static void warn(void *arg, const char *text)
 
 int services_start(struct classic *k)
 {
+	services_make_transient(k->config);
 	return services_load(k->config, warn, NULL, &k->services);
 }
 

@@ -448,6 +448,37 @@ static int make_set(struct loading *l, struct services **ret)
 	return 0;
 }
 
+/* RUNTIME/dbus-1/services, which only has to have RUNTIME */
+static void make_transient(const char *services)
+{
+	const char *suffix = "/dbus-1/services";
+	const size_t n = strlen(services), m = strlen(suffix);
+	struct stat st;
+	char *path;
+
+	if (n <= m || strcmp(services + n - m, suffix))
+		return;
+	path = strndup(services, n - m + strlen("/dbus-1"));
+	if (!path)
+		return;
+	path[n - m] = '\0';
+	if (stat(path, &st) == 0 && st.st_uid == geteuid()) {
+		path[n - m] = '/';
+		mkdir(path, 0700);
+		mkdir(services, 0700);
+	}
+	free(path);
+}
+
+void services_make_transient(const struct config *config)
+{
+	size_t i;
+
+	for (i = 0; i < config->n_servicedirs; i++)
+		if (config->servicedirs[i].unwatched)
+			make_transient(config->servicedirs[i].path);
+}
+
 int services_load(const struct config *config, void (*warn_fn)(void *arg, const char *text),
 		  void *arg, struct services **ret)
 {

@@ -51,6 +51,14 @@ struct service_file {
  */
 int services_load(const struct config *config, void (*warn)(void *arg, const char *text),
 		  void *arg, struct services **ret);
+/**
+ * services_make_transient() - make the directory for services of this session, if it is missing
+ * @config: says where; nothing happens without <standard_session_servicedirs/>
+ *
+ * Only in a run-time directory that is the user's own. What cannot be made is not there.
+ */
+void services_make_transient(const struct config *config);
+
 struct services *services_free(struct services *services);
 
 /* NULL: there is none */

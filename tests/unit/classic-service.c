@@ -304,6 +304,23 @@ static void test_a_change_of_names_is_told_from_other_changes(void **state)
 	services_free(other);
 }
 
+static void test_directory_for_transient_services_is_made(void **state)
+{
+	char path[128];
+	struct config_servicedir dirs[] = { { path, true, true }, { dir, false, false } };
+	struct config c = { .servicedirs = dirs, .n_servicedirs = 2 };
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/nowhere/dbus-1/services", dir);
+	services_make_transient(&c);
+	assert_int_equal(stat(path, &st), -1);
+	snprintf(path, sizeof(path), "%s/dbus-1/services", dir);
+	services_make_transient(&c);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0700);
+	services_make_transient(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -315,6 +332,8 @@ int main(void)
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(test_broken_files_leave_the_others_alone, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(test_directory_for_transient_services_is_made,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_change_of_names_is_told_from_other_changes,
 						setup, teardown),
 	};
