@@ -64,16 +64,18 @@ static bool may_connect(const struct cpeer *c, const gid_t *gids, size_t n)
 }
 
 /* Who does not say who it is is nobody in particular. */
-static int classic_view(struct cpeer *c, bool connect, struct policy_view **ret)
+static int read_view(struct cpeer *c, bool connect, bool by_groups, struct policy_view **ret)
 {
 	uid_t uid = c->anonymous ? (uid_t)-1 : c->uid;
-	gid_t *gids;
-	size_t n;
+	gid_t *gids = NULL;
+	size_t n = 0;
 	int r = 0;
 
-	gids = groups_of(c, &n);
-	if (!gids)
-		return -ENOMEM;
+	if (by_groups) {
+		gids = groups_of(c, &n);
+		if (!gids)
+			return -ENOMEM;
+	}
 	if (connect && !may_connect(c, gids, n))
 		r = -EPERM;
 	if (r == 0)
@@ -82,10 +84,59 @@ static int classic_view(struct cpeer *c, bool connect, struct policy_view **ret)
 	return r;
 }
 
+static void forget_known(struct classic *k)
+{
+	k->known.view = policy_view_unref(k->known.view);
+	k->known.policy = policy_unref(k->known.policy);
+}
+
+/* Who comes and goes all the time is known: the same user has the same view. */
+static bool recall(struct cpeer *c, struct policy_view **ret)
+{
+	struct classic *k = c->classic;
+
+	if (k->known.policy != k->config->policy || !k->known.view || k->known.uid != c->uid)
+		return false;
+	*ret = policy_view_ref(k->known.view);
+	return true;
+}
+
+static void remember(struct cpeer *c, bool by_groups, struct policy_view *view)
+{
+	struct classic *k = c->classic;
+
+	forget_known(k);
+	if (by_groups || policy_has_console(k->config->policy))
+		return;
+	k->known.policy = policy_ref(k->config->policy);
+	k->known.view = policy_view_ref(view);
+	k->known.uid = c->uid;
+}
+
+static int known_view(struct cpeer *c, struct policy_view **ret)
+{
+	bool by_groups;
+	int r;
+
+	if (recall(c, ret))
+		return 0;
+	by_groups = policy_has_groups(c->classic->config->policy);
+	r = read_view(c, true, by_groups, ret);
+	if (r == 0)
+		remember(c, by_groups, *ret);
+	return r;
+}
+
+void access_stop(struct classic *k)
+{
+	forget_known(k);
+}
+
 int access_begin(struct cpeer *c)
 {
 	/* Who does not say who it is may connect where that is configured. */
-	return classic_view(c, !c->anonymous, &c->view);
+	return c->anonymous ? read_view(c, false, true, &c->view) :
+			      known_view(c, &c->view);
 }
 
 int access_renew(struct cpeer *c)
@@ -95,7 +146,7 @@ int access_renew(struct cpeer *c)
 
 	if (!c->view)
 		return 0;
-	r = classic_view(c, false, &view);
+	r = read_view(c, false, true, &view);
 	if (r < 0)
 		return r;
 	policy_view_unref(c->view);

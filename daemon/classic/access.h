@@ -18,6 +18,7 @@
 int access_begin(struct cpeer *c);
 /* The configuration has changed: the same again. On failure nothing has changed. */
 int access_renew(struct cpeer *c);
+void access_stop(struct classic *k);
 /* Of either kind */
 void access_end(struct peer *p);
 

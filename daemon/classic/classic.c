@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "activate.h"
+#include "access.h"
 #include "classic.h"
 #include "driver.h"
 #include "input.h"
@@ -112,6 +113,7 @@ void classic_stop(struct bus *bus)
 	watch_stop(k);
 	services_free(k->services);
 	timer_stop(k);
+	access_stop(k);
 	matches_free(k);
 	replies_free(k);
 	unmap_pages(k->in, INPUT_SIZE);

@@ -147,6 +147,7 @@ enum cpeer_state {
  * @was:	@state before it was doomed
  * @fds_ok:	it negotiated descriptors
  * @deaf:	it reads no more; what it sent before is still taken
+ * @ended:	it has closed its end, and all it sent was taken
  * @anonymous:	it did not say who it is
  * @large:	its last message was large
  * @name:	unique name, once active
@@ -177,6 +178,7 @@ struct cpeer {
 	uint8_t was;
 	bool fds_ok;
 	bool deaf;
+	bool ended;
 	bool anonymous;
 	bool large;
 	uint8_t name_len;
@@ -241,6 +243,7 @@ static inline struct dbusp_str cpeer_name(const struct cpeer *c)
  * @serial:	last serial of the driver
  * @timer:	for everything that ends by time (timer.c)
  * @watch:	directories of the configuration (watch.c); NULL: they cannot be watched
+ * @known:	what the policy says about a user, for the next of his (access.c)
  * @msg:	the message of a peer that is being routed
  */
 struct classic {
@@ -271,6 +274,11 @@ struct classic {
 	uint32_t serial;
 	struct timer *timer;
 	struct watch *watch;
+	struct {
+		struct policy *policy;
+		struct policy_view *view;
+		uid_t uid;
+	} known;
 	struct cmsg msg;
 };
 

@@ -200,15 +200,24 @@ void cpeer_doom(struct cpeer *c, const char *format, ...)
 	list_move_tail(&c->entry, &c->classic->doomed);
 }
 
+/* Descriptors that nobody took may lie in it, and closing those can block. */
+static void close_socket(struct cpeer *c)
+{
+	if (c->ended) {
+		close(c->fd);
+		return;
+	}
+	daemon_unwatch(c->daemon, c->fd);
+	reaper_close(c->daemon->reaper, c->fd);
+}
+
 void cpeer_bury(struct cpeer *c)
 {
 	if (c->was == CPEER_ACTIVE)
 		cpeer_leave(c);
 	matches_end(c);
 	monitor_end(c);
-	daemon_unwatch(c->daemon, c->fd);
-	/* Descriptors that nobody took may lie in it, and closing those can block. */
-	reaper_close(c->daemon->reaper, c->fd);
+	close_socket(c);
 	auth_free(c);
 	input_free(c);
 	output_free(c);

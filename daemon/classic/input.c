@@ -347,6 +347,7 @@ static void authenticate(struct take *t, const unsigned char *data, size_t size)
 
 static void ended(struct cpeer *c, ssize_t n)
 {
+	c->ended = n == 0;
 	if (n == 0 || errno == ECONNRESET)
 		cpeer_doom(c, NULL);
 	else if (errno != EAGAIN && errno != EINTR)
