@@ -16,7 +16,7 @@
 #include "listen.h"
 
 #define BACKLOG 1024
-#define ACCEPTS_A_ROUND 64
+#define ACCEPTS_A_ROUND 1
 
 /* ---- accepting ---- */
 

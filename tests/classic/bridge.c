@@ -1,0 +1,836 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Native and classic peers on one bus: calls, replies, signals, descriptors, names and deaths. */
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <libkdbus.h>
+
+#include "dbus/bloom.h"
+#include "peer.h"
+
+#define NAME "org.example.Bridge"
+#define PATH "/org/example/Bridge"
+#define IFACE "org.example.Bridge1"
+
+extern char **environ;
+
+static char folder[] = "/tmp/bridge-XXXXXX";
+static char native_path[128];
+static pid_t daemon_pid;
+
+/* ---- the daemon ---- */
+
+static int start_daemon(void **state)
+{
+	char domain[64], address[64], print[32], line[256];
+	char *argv[] = { getenv("KDBUSD"), domain, address, print, NULL };
+	int fds[2];
+	FILE *f;
+
+	assert_non_null(argv[0]);
+	assert_non_null(mkdtemp(folder));
+	assert_int_equal(pipe(fds), 0);
+	snprintf(domain, sizeof(domain), "--domain=%s/domain", folder);
+	snprintf(address, sizeof(address), "--address=unix:path=%s/bus", folder);
+	snprintf(print, sizeof(print), "--print-address=%d", fds[1]);
+	snprintf(native_path, sizeof(native_path), "%s/domain/%u-user/bus", folder, geteuid());
+	setenv("DBUS_ADDRESS", strchr(address, '=') + 1, 1);
+	assert_int_equal(posix_spawn(&daemon_pid, argv[0], NULL, NULL, argv, environ), 0);
+	close(fds[1]);
+	f = fdopen(fds[0], "re");
+	assert_non_null(fgets(line, sizeof(line), f));
+	fclose(f);
+	return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	return remove(path);
+}
+
+static int stop_daemon(void **state)
+{
+	int status;
+
+	kill(daemon_pid, SIGTERM);
+	assert_int_equal(waitpid(daemon_pid, &status, 0), daemon_pid);
+	nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	return status;
+}
+
+/* ---- native peers ---- */
+
+static struct libkdbus *native_join(void)
+{
+	const struct libkdbus_options options = { .flags = KDBUS_HELLO_ACCEPT_FD };
+	struct libkdbus *h;
+
+	assert_int_equal(libkdbus_connect(native_path, &options, &h), 0);
+	return h;
+}
+
+static const char *native_name(struct libkdbus *h, char *buf, size_t size)
+{
+	/* The first id of the domain is that of the bus. */
+	snprintf(buf, size, ":1.%llu", (unsigned long long)libkdbus_identity(h)->id - 2);
+	return buf;
+}
+
+static uint64_t classic_id(const struct peer *p)
+{
+	return strtoull(p->name + 3, NULL, 10) + 2;
+}
+
+static uint64_t deadline(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000ULL + PEER_PATIENCE_MS * 1000000ULL;
+}
+
+/* A D-Bus message with a string, and its length */
+static uint8_t *dbus_message(struct dbusp_desc desc, const char *text, size_t *ret_len)
+{
+	struct dbusp_build b;
+	uint8_t *msg;
+
+	desc.signature = dbusp_str(!text ? NULL : desc.n_fds ? "sh" : "s");
+	dbusp_build_begin(&b, NULL, &desc);
+	if (text)
+		dbusp_put_string(&b, text);
+	if (text && desc.n_fds)
+		dbusp_put_fixed(&b, 'h', &(uint32_t){ 0 });
+	assert_int_equal(dbusp_build_end(&b, &msg, ret_len), 0);
+	return msg;
+}
+
+struct native_send {
+	uint64_t dst_id;
+	const char *dst_name;
+	uint64_t flags;
+	uint64_t cookie, cookie_reply;
+	const int *fds;
+	size_t n_fds;
+	bool memfd;
+};
+
+static void put_bloom(struct libkdbus_builder *b, struct libkdbus *h, const uint8_t *data)
+{
+	size_t size = libkdbus_identity(h)->bloom.size;
+	struct kdbus_bloom_filter *filter =
+		libkdbus_build_item(b, KDBUS_ITEM_BLOOM_FILTER, NULL, sizeof(*filter) + size);
+	struct dbusp_bloom bloom = { .words = (uint64_t *)filter->data,
+				     .n_words = size / 8,
+				     .n_hash = (unsigned int)libkdbus_identity(h)->bloom.n_hash };
+	struct dbusp_header header;
+	struct dbusp_args args;
+
+	memset(filter, 0, sizeof(*filter) + size);
+	assert_int_equal(dbusp_header_parse(&header, data, DBUSP_MESSAGE_MAX, DBUSP_MESSAGE_MAX,
+					    NULL), 0);
+	dbusp_args_init(&args, &header, data + header.frame.header_len);
+	dbusp_bloom_filter(&bloom, &header, &args);
+}
+
+static int make_memfd(const void *data, size_t len)
+{
+	int fd = memfd_create("bridge", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_int_equal(write(fd, data, len), len);
+	assert_int_equal(libkdbus_memfd_seal(fd), 0);
+	return fd;
+}
+
+static int native_send(struct libkdbus *h, const struct native_send *s, const void *data,
+		       size_t len)
+{
+	struct kdbus_cmd_send cmd = { .size = sizeof(cmd) };
+	int memfd = s->memfd ? make_memfd(data, len) : -1, r;
+	struct libkdbus_builder b;
+	struct kdbus_msg *msg;
+	void *built;
+
+	libkdbus_build(&b, sizeof(*msg), NULL, 0);
+	if (s->memfd)
+		libkdbus_build_memfd(&b, memfd, 0, len);
+	else
+		libkdbus_build_vec(&b, data, len);
+	if (s->dst_name)
+		libkdbus_build_string(&b, KDBUS_ITEM_DST_NAME, s->dst_name);
+	if (s->n_fds)
+		libkdbus_build_fds(&b, s->fds, s->n_fds);
+	if (s->flags & KDBUS_MSG_SIGNAL)
+		put_bloom(&b, h, data);
+	assert_int_equal(libkdbus_build_end(&b, &built), 0);
+	msg = built;
+	msg->payload_type = KDBUS_PAYLOAD_DBUS;
+	msg->dst_id = s->dst_id;
+	msg->flags = s->flags;
+	msg->cookie = s->cookie;
+	msg->cookie_reply = s->cookie_reply;
+	if (s->flags & KDBUS_MSG_EXPECT_REPLY)
+		msg->timeout_ns = deadline();
+	cmd.msg_address = (uintptr_t)msg;
+	r = libkdbus_send(h, &cmd);
+	libkdbus_build_clear(&b);
+	if (memfd >= 0)
+		close(memfd);
+	return r;
+}
+
+static const struct kdbus_msg *native_next(struct libkdbus *h)
+{
+	const struct kdbus_msg *msg;
+	int r;
+
+	while ((r = libkdbus_receive(h, &msg)) == -EAGAIN)
+		assert_int_equal(libkdbus_wait(h, deadline(), -1), 0);
+	assert_int_equal(r, 0);
+	return msg;
+}
+
+/* Its payload as a D-Bus message; returns the string in it. */
+static const char *native_text(struct libkdbus *h, const struct kdbus_msg *msg,
+			       struct dbusp_header *ret_header)
+{
+	static struct dbusp_reader reader;
+	const struct kdbus_item *item =
+		libkdbus_item_find(msg, sizeof(*msg), KDBUS_ITEM_PAYLOAD_OFF);
+	struct dbusp_str text = { "", 0 };
+	const void *data;
+	size_t size;
+
+	if (!item)
+		item = libkdbus_item_find(msg, sizeof(*msg), KDBUS_ITEM_PAYLOAD_MEMFD);
+	assert_non_null(item);
+	assert_int_equal(libkdbus_payload(h, msg, item, &data, &size), 0);
+	if (item->type == KDBUS_ITEM_PAYLOAD_MEMFD)
+		close(item->memfd.fd);
+	assert_int_equal(dbusp_header_parse(ret_header, data, size, DBUSP_MESSAGE_MAX, NULL), 0);
+	assert_int_equal(ret_header->frame.total_len, size);
+	dbusp_reader_init(&reader, ret_header,
+			  (const char *)data + ret_header->frame.header_len);
+	if (dbusp_reader_type(&reader) == 's')
+		assert_int_equal(dbusp_read_text(&reader, 's', &text), 0);
+	return text.s;
+}
+
+static void native_reply(struct libkdbus *h, const struct kdbus_msg *call, uint64_t cookie,
+			 const char *text)
+{
+	struct dbusp_desc desc = { .type = DBUSP_METHOD_RETURN,
+				   .serial = (uint32_t)cookie,
+				   .reply_serial = (uint32_t)call->cookie };
+	size_t len;
+	uint8_t *data = dbus_message(desc, text, &len);
+
+	assert_int_equal(native_send(h, &(struct native_send){ .dst_id = call->src_id,
+							       .cookie = cookie,
+							       .cookie_reply = call->cookie },
+				     data, len), 0);
+	free(data);
+}
+
+/* Everything there is, notifications included */
+static void native_listen(struct libkdbus *h)
+{
+	struct kdbus_cmd_match cmd = { .size = sizeof(cmd), .cookie = 1 };
+
+	assert_int_equal(libkdbus_match_add(h, &cmd), 0);
+}
+
+static void native_signal(struct libkdbus *h, uint64_t cookie, const char *text)
+{
+	struct dbusp_desc desc = { .type = DBUSP_SIGNAL,
+				   .serial = (uint32_t)cookie,
+				   .path = DBUSP_STR(PATH),
+				   .interface = DBUSP_STR(IFACE),
+				   .member = DBUSP_STR("Changed") };
+	size_t len;
+	uint8_t *data = dbus_message(desc, text, &len);
+
+	assert_int_equal(native_send(h, &(struct native_send){ .dst_id = KDBUS_DST_ID_BROADCAST,
+							       .flags = KDBUS_MSG_SIGNAL,
+							       .cookie = cookie },
+				     data, len), 0);
+	free(data);
+}
+
+/* ---- calls ---- */
+
+static void test_classic_calls_native(void **state)
+{
+	struct libkdbus *h = native_join();
+	const struct kdbus_msg *msg;
+	struct dbusp_header header;
+	char name[32];
+	uint32_t serial;
+	struct got g;
+
+	WITH(p);
+	assert_int_equal(libkdbus_acquire(h, NAME, 0, NULL), 0);
+	want_string(&p, peer_driver(&p, "GetNameOwner", "s", NAME),
+		    native_name(h, name, sizeof(name)));
+	serial = peer_call(&p, NAME, PATH, IFACE, "Say", "s", "question");
+	msg = native_next(h);
+	assert_int_equal(msg->src_id, classic_id(&p));
+	assert_int_equal(msg->cookie, serial);
+	assert_true(msg->flags & KDBUS_MSG_EXPECT_REPLY);
+	assert_string_equal(native_text(h, msg, &header), "question");
+	assert_string_equal(header.sender.s, p.name);
+	assert_string_equal(header.member.s, "Say");
+	assert_string_equal(header.destination.s, NAME);
+	native_reply(h, msg, 77, "answer");
+	want_return(&p, serial, &g);
+	assert_string_equal(got_string(&g), "answer");
+	assert_string_equal(g.h.sender.s, name);
+	got_free(&g);
+	libkdbus_done(h, msg);
+	libkdbus_close(h);
+	peer_close(&p);
+}
+
+static void test_native_calls_classic(void **state)
+{
+	struct libkdbus *h = native_join();
+	const struct dbusp_desc desc = { .type = DBUSP_METHOD_CALL,
+					 .serial = 5,
+					 .path = DBUSP_STR(PATH),
+					 .member = DBUSP_STR("Say"),
+					 .destination = DBUSP_STR(NAME) };
+	const struct native_send how = { .dst_id = KDBUS_DST_ID_NAME,
+					 .dst_name = NAME,
+					 .flags = KDBUS_MSG_EXPECT_REPLY,
+					 .cookie = 5 };
+	const struct kdbus_msg *msg;
+	struct dbusp_header header;
+	char name[32];
+	uint8_t *data;
+	struct got g;
+	size_t len;
+
+	WITH(p);
+	peer_driver(&p, "RequestName", "su", NAME, 0);
+	want_driver_signal(&p, "NameAcquired", NAME, NULL, NULL);
+	want_u32(&p, p.serial, 1);
+	data = dbus_message(desc, "question", &len);
+	assert_int_equal(native_send(h, &how, data, len), 0);
+	want_call(&p, "Say", &g);
+	assert_string_equal(got_string(&g), "question");
+	assert_string_equal(g.h.sender.s, native_name(h, name, sizeof(name)));
+	peer_return(&p, &g, "s", "answer");
+	msg = native_next(h);
+	assert_int_equal(msg->cookie_reply, 5);
+	assert_int_equal(msg->src_id, classic_id(&p));
+	assert_string_equal(native_text(h, msg, &header), "answer");
+	assert_string_equal(header.sender.s, p.name);
+	libkdbus_done(h, msg);
+	got_free(&g);
+	free(data);
+	libkdbus_close(h);
+	peer_close(&p);
+}
+
+/* A reply that was not asked for goes nowhere, in either direction. */
+static void test_unasked_replies(void **state)
+{
+	struct libkdbus *h = native_join();
+	const struct kdbus_msg call = { .cookie = 99 };
+	struct dbusp_desc desc = { .type = DBUSP_METHOD_RETURN, .serial = 3, .reply_serial = 99 };
+	const struct kdbus_msg *msg;
+	uint8_t *data;
+	size_t len;
+
+	WITH(p);
+	data = dbus_message(desc, "x", &len);
+	assert_int_equal(native_send(h, &(struct native_send){ .dst_id = classic_id(&p),
+							       .cookie = 3,
+							       .cookie_reply = 99 },
+				     data, len), -EBADSLT);
+	want_nothing(&p);
+	native_listen(h);
+	desc.destination = dbusp_str(native_name(h, (char[32]){ "" }, 32));
+	peer_send(&p, desc);
+	peer_signal(&p, NULL, PATH, IFACE, "Changed", "");
+	msg = native_next(h);
+	assert_int_equal(msg->dst_id, KDBUS_DST_ID_BROADCAST);
+	assert_int_not_equal(msg->cookie_reply, call.cookie);
+	libkdbus_done(h, msg);
+	free(data);
+	libkdbus_close(h);
+	peer_close(&p);
+}
+
+/* ---- signals ---- */
+
+static void test_classic_signal_for_natives(void **state)
+{
+	struct libkdbus *h = native_join();
+	const struct kdbus_msg *msg;
+	struct dbusp_header header;
+
+	native_listen(h);
+	WITH(p);
+	msg = native_next(h); /* ID_ADD */
+	assert_int_equal(msg->src_id, KDBUS_SRC_ID_KERNEL);
+	libkdbus_done(h, msg);
+	peer_signal(&p, NULL, PATH, IFACE, "Changed", "s", "news");
+	msg = native_next(h);
+	assert_int_equal(msg->src_id, classic_id(&p));
+	assert_true(msg->flags & KDBUS_MSG_SIGNAL);
+	assert_string_equal(native_text(h, msg, &header), "news");
+	assert_string_equal(header.sender.s, p.name);
+	libkdbus_done(h, msg);
+	libkdbus_close(h);
+	peer_close(&p);
+}
+
+/* The mask of a rule lets pass what matches it, and keeps the rest away. */
+static void test_bloom_mask(void **state)
+{
+	static const char rule[] = "type='signal',interface='" IFACE "',arg0='wanted'";
+	struct libkdbus *h = native_join();
+	size_t size = libkdbus_identity(h)->bloom.size;
+	struct kdbus_cmd_match *cmd;
+	struct libkdbus_builder b;
+	struct dbusp_match_buf buf;
+	const struct kdbus_msg *msg;
+	struct dbusp_header header;
+	struct dbusp_bloom bloom;
+	void *built;
+
+	libkdbus_build(&b, sizeof(*cmd), NULL, 0);
+	bloom = (struct dbusp_bloom){ .words = libkdbus_build_item(&b, KDBUS_ITEM_BLOOM_MASK, NULL,
+								   size),
+				      .n_words = size / 8,
+				      .n_hash = (unsigned int)libkdbus_identity(h)->bloom.n_hash };
+	memset(bloom.words, 0, size);
+	assert_int_equal(dbusp_match_parse(&buf, rule, sizeof(rule) - 1, NULL), 0);
+	dbusp_bloom_mask(&bloom, &buf.match);
+	assert_int_equal(libkdbus_build_end(&b, &built), 0);
+	assert_int_equal(libkdbus_match_add(h, built), 0);
+	libkdbus_build_clear(&b);
+	WITH(p);
+	peer_signal(&p, NULL, PATH, IFACE, "Changed", "s", "not this");
+	peer_signal(&p, NULL, PATH, "org.example.Other", "Changed", "s", "wanted");
+	peer_signal(&p, NULL, PATH, IFACE, "Changed", "s", "wanted");
+	msg = native_next(h);
+	assert_string_equal(native_text(h, msg, &header), "wanted");
+	assert_string_equal(header.interface.s, IFACE);
+	libkdbus_done(h, msg);
+	libkdbus_close(h);
+	peer_close(&p);
+}
+
+static void test_native_signal_for_classic_peers(void **state)
+{
+	struct libkdbus *h = native_join();
+	char name[32];
+	struct got g;
+
+	WITH(p);
+	WITH(other);
+	want_done(&p, peer_driver(&p, "AddMatch", "s", "interface='" IFACE "',arg0='news'"));
+	native_signal(h, 1, "old");
+	native_signal(h, 2, "news");
+	want_signal(&p, native_name(h, name, sizeof(name)), "Changed", &g);
+	assert_string_equal(got_string(&g), "news");
+	got_free(&g);
+	want_nothing(&p);
+	want_nothing(&other);
+	libkdbus_close(h);
+	peer_close(&p);
+	peer_close(&other);
+}
+
+/* Signals for one need no match on either side. */
+static void test_unicast_signals(void **state)
+{
+	struct libkdbus *h = native_join();
+	const struct dbusp_desc desc = { .type = DBUSP_SIGNAL,
+					 .serial = 8,
+					 .path = DBUSP_STR(PATH),
+					 .interface = DBUSP_STR(IFACE),
+					 .member = DBUSP_STR("Changed") };
+	const struct kdbus_msg *msg;
+	struct dbusp_header header;
+	char name[32];
+	uint8_t *data;
+	struct got g;
+	size_t len;
+
+	WITH(p);
+	native_name(h, name, sizeof(name));
+	peer_signal(&p, name, PATH, IFACE, "Changed", "s", "for you");
+	msg = native_next(h);
+	assert_string_equal(native_text(h, msg, &header), "for you");
+	libkdbus_done(h, msg);
+	data = dbus_message(desc, "and for you", &len);
+	assert_int_equal(native_send(h, &(struct native_send){ .dst_id = classic_id(&p),
+							       .flags = KDBUS_MSG_SIGNAL,
+							       .cookie = 8 },
+				     data, len), 0);
+	want_signal(&p, name, "Changed", &g);
+	assert_string_equal(got_string(&g), "and for you");
+	got_free(&g);
+	free(data);
+	libkdbus_close(h);
+	peer_close(&p);
+}
+
+/* ---- order ---- */
+
+#define MANY 200
+
+static void test_order_to_native(void **state)
+{
+	struct libkdbus *h = native_join();
+	const struct kdbus_msg *msg;
+	struct dbusp_header header;
+	char text[16], name[32];
+	unsigned int i;
+
+	native_listen(h);
+	WITH(p);
+	libkdbus_done(h, native_next(h));
+	native_name(h, name, sizeof(name));
+	for (i = 0; i < MANY; i++) {
+		snprintf(text, sizeof(text), "%u", i);
+		peer_signal(&p, i % 3 ? NULL : name, PATH, IFACE, "Changed", "s", text);
+	}
+	for (i = 0; i < MANY; i++) {
+		snprintf(text, sizeof(text), "%u", i);
+		msg = native_next(h);
+		assert_string_equal(native_text(h, msg, &header), text);
+		libkdbus_done(h, msg);
+	}
+	libkdbus_close(h);
+	peer_close(&p);
+}
+
+static void test_order_to_classic(void **state)
+{
+	struct libkdbus *h = native_join();
+	char text[16], name[32];
+	unsigned int i;
+	struct got g;
+
+	WITH(p);
+	native_name(h, name, sizeof(name));
+	want_done(&p, peer_driver(&p, "AddMatch", "s", "interface='" IFACE "'"));
+	for (i = 0; i < MANY; i++) {
+		snprintf(text, sizeof(text), "%u", i);
+		native_signal(h, i + 1, text);
+	}
+	for (i = 0; i < MANY; i++) {
+		snprintf(text, sizeof(text), "%u", i);
+		want_signal(&p, name, "Changed", &g);
+		assert_string_equal(got_string(&g), text);
+		got_free(&g);
+	}
+	libkdbus_close(h);
+	peer_close(&p);
+}
+
+/* ---- descriptors ---- */
+
+static void check_pipe(int in, int out)
+{
+	char c = 0;
+
+	assert_int_equal(write(out, "x", 1), 1);
+	assert_int_equal(read(in, &c, 1), 1);
+	assert_int_equal(c, 'x');
+}
+
+static void test_descriptors_to_native(void **state)
+{
+	struct libkdbus *h = native_join();
+	const struct kdbus_item *item;
+	const struct kdbus_msg *msg;
+	struct dbusp_header header;
+	struct dbusp_desc desc = { .type = DBUSP_METHOD_CALL,
+				   .flags = DBUSP_NO_REPLY_EXPECTED,
+				   .serial = 9,
+				   .n_fds = 1,
+				   .path = DBUSP_STR(PATH),
+				   .member = DBUSP_STR("Take") };
+	char name[32];
+	uint8_t *data;
+	int fds[2];
+	size_t len;
+
+	WITH(p);
+	assert_int_equal(pipe(fds), 0);
+	desc.destination = dbusp_str(native_name(h, name, sizeof(name)));
+	data = dbus_message(desc, "take it", &len);
+	peer_write_fds(&p, data, len, &fds[1], 1);
+	msg = native_next(h);
+	assert_string_equal(native_text(h, msg, &header), "take it");
+	assert_int_equal(header.n_fds, 1);
+	item = libkdbus_item_find(msg, sizeof(*msg), KDBUS_ITEM_FDS);
+	assert_non_null(item);
+	check_pipe(fds[0], item->fds[0]);
+	close(item->fds[0]);
+	libkdbus_done(h, msg);
+	close(fds[0]);
+	close(fds[1]);
+	free(data);
+	libkdbus_close(h);
+	peer_close(&p);
+}
+
+static void test_descriptors_to_classic(void **state)
+{
+	struct libkdbus *h = native_join();
+	const struct dbusp_desc desc = { .type = DBUSP_METHOD_CALL,
+					 .flags = DBUSP_NO_REPLY_EXPECTED,
+					 .serial = 9,
+					 .n_fds = 1,
+					 .path = DBUSP_STR(PATH),
+					 .member = DBUSP_STR("Take") };
+	struct native_send how = { .cookie = 9, .n_fds = 1 };
+	struct peer plain;
+	uint8_t *data;
+	int fds[2];
+	struct got g;
+	size_t len;
+
+	WITH(p);
+	peer_open(&plain);
+	peer_auth(&plain, false);
+	peer_hello(&plain);
+	assert_int_equal(pipe(fds), 0);
+	how.fds = &fds[1];
+	how.dst_id = classic_id(&p);
+	data = dbus_message(desc, "take it", &len);
+	assert_int_equal(native_send(h, &how, data, len), 0);
+	want_call(&p, "Take", &g);
+	assert_int_equal(g.n_fds, 1);
+	check_pipe(fds[0], g.fds[0]);
+	got_free(&g);
+	how.dst_id = classic_id(&plain);
+	assert_int_equal(native_send(h, &how, data, len), -ECOMM);
+	want_nothing(&plain);
+	close(fds[0]);
+	close(fds[1]);
+	free(data);
+	libkdbus_close(h);
+	peer_close(&p);
+	peer_close(&plain);
+}
+
+/* ---- names and deaths ---- */
+
+static void test_names_of_both(void **state)
+{
+	struct libkdbus *h;
+	char name[32];
+
+	WITH(p);
+	want_done(&p, peer_driver(&p, "AddMatch", "s", "member='NameOwnerChanged'"));
+	h = native_join();
+	native_name(h, name, sizeof(name));
+	want_driver_signal(&p, "NameOwnerChanged", name, "", name);
+	assert_int_equal(libkdbus_acquire(h, NAME, KDBUS_NAME_ALLOW_REPLACEMENT, NULL), 0);
+	want_driver_signal(&p, "NameOwnerChanged", NAME, "", name);
+	peer_driver(&p, "RequestName", "su", NAME, 2);
+	want_driver_signal(&p, "NameOwnerChanged", NAME, name, p.name);
+	want_driver_signal(&p, "NameAcquired", NAME, NULL, NULL);
+	want_u32(&p, p.serial, 1);
+	assert_int_equal(libkdbus_acquire(h, NAME, 0, NULL), -EEXIST);
+	libkdbus_close(h);
+	want_driver_signal(&p, "NameOwnerChanged", name, name, "");
+	peer_close(&p);
+}
+
+static void test_native_dies(void **state)
+{
+	struct libkdbus *h = native_join();
+	uint32_t serial;
+
+	WITH(p);
+	assert_int_equal(libkdbus_acquire(h, NAME, 0, NULL), 0);
+	serial = peer_call(&p, NAME, PATH, IFACE, "Say", "s", "question");
+	libkdbus_done(h, native_next(h));
+	libkdbus_close(h);
+	want_error_text(&p, serial, ERROR_NAME("NoReply"),
+			"Message recipient disconnected from message bus without replying");
+	serial = peer_call(&p, NAME, PATH, IFACE, "Say", "s", "question");
+	want_error(&p, serial, ERROR_NAME("ServiceUnknown"));
+	peer_close(&p);
+}
+
+static void test_classic_dies(void **state)
+{
+	struct libkdbus *h = native_join();
+	const struct dbusp_desc desc = { .type = DBUSP_METHOD_CALL,
+					 .serial = 5,
+					 .path = DBUSP_STR(PATH),
+					 .member = DBUSP_STR("Say") };
+	struct native_send how = { .flags = KDBUS_MSG_EXPECT_REPLY, .cookie = 5 };
+	const struct kdbus_item *item;
+	const struct kdbus_msg *msg;
+	uint8_t *data;
+	struct got g;
+	size_t len;
+
+	WITH(p);
+	how.dst_id = classic_id(&p);
+	data = dbus_message(desc, "question", &len);
+	assert_int_equal(native_send(h, &how, data, len), 0);
+	want_call(&p, "Say", &g);
+	got_free(&g);
+	peer_close(&p);
+	msg = native_next(h);
+	assert_int_equal(msg->cookie_reply, 5);
+	item = libkdbus_item_next(msg, sizeof(*msg), NULL);
+	while (item && item->type == KDBUS_ITEM_TIMESTAMP)
+		item = libkdbus_item_next(msg, sizeof(*msg), item);
+	assert_int_equal(item->type, KDBUS_ITEM_REPLY_DEAD);
+	libkdbus_done(h, msg);
+	assert_int_equal(native_send(h, &how, data, len), -ENXIO);
+	free(data);
+	libkdbus_close(h);
+}
+
+/* ---- payloads ---- */
+
+static void test_large_messages(void **state)
+{
+	const struct dbusp_desc desc = { .type = DBUSP_METHOD_CALL,
+					 .flags = DBUSP_NO_REPLY_EXPECTED,
+					 .serial = 5,
+					 .path = DBUSP_STR(PATH),
+					 .member = DBUSP_STR("Say") };
+	static const size_t sizes[] = { 1500, 5000, 100000, 1000000, 3000000, 20000000 };
+	struct libkdbus *h = native_join();
+	const struct kdbus_msg *msg;
+	struct dbusp_header header;
+	char name[32], *text;
+	unsigned int i;
+	uint8_t *data;
+	struct got g;
+	size_t len;
+
+	WITH(p);
+	native_name(h, name, sizeof(name));
+	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		text = malloc(sizes[i] + 1);
+		memset(text, 'a' + (int)i, sizes[i]);
+		text[sizes[i]] = '\0';
+		peer_signal(&p, name, PATH, IFACE, "Large", "s", text);
+		msg = native_next(h);
+		assert_true(!strcmp(native_text(h, msg, &header), text));
+		libkdbus_done(h, msg);
+		data = dbus_message(desc, text, &len);
+		assert_int_equal(native_send(h, &(struct native_send){
+						     .dst_id = classic_id(&p),
+						     .cookie = 5,
+						     .memfd = i % 2 || sizes[i] > 2000000 },
+					     data, len), 0);
+		want_call(&p, "Say", &g);
+		assert_true(!strcmp(got_string(&g), text));
+		got_free(&g);
+		free(data);
+		free(text);
+	}
+	libkdbus_close(h);
+	peer_close(&p);
+}
+
+/* Only a whole and valid D-Bus message gets to a classic peer. */
+static void test_garbage(void **state)
+{
+	struct libkdbus *h = native_join();
+	const struct dbusp_desc desc = { .type = DBUSP_METHOD_CALL,
+					 .flags = DBUSP_NO_REPLY_EXPECTED,
+					 .serial = 5,
+					 .path = DBUSP_STR(PATH),
+					 .member = DBUSP_STR("Say") };
+	struct native_send how = { .cookie = 5 };
+	uint8_t *data;
+	size_t len;
+
+	WITH(p);
+	how.dst_id = classic_id(&p);
+	assert_int_equal(native_send(h, &how, "garbage", 7), -EBADMSG);
+	data = dbus_message(desc, "text", &len);
+	assert_int_equal(native_send(h, &how, data, len - 1), -EBADMSG);
+	how.cookie = 6;
+	assert_int_equal(native_send(h, &how, data, len), -EBADMSG);
+	how.cookie = 5;
+	how.flags = KDBUS_MSG_EXPECT_REPLY;
+	assert_int_equal(native_send(h, &how, data, len), -EBADMSG);
+	data[len - 1] = 1; /* the NUL of the string */
+	how.flags = 0;
+	assert_int_equal(native_send(h, &how, data, len), -EBADMSG);
+	want_nothing(&p);
+	free(data);
+	libkdbus_close(h);
+	peer_close(&p);
+}
+
+/* ---- facts ---- */
+
+static void test_credentials(void **state)
+{
+	struct libkdbus *h = native_join();
+	struct kdbus_cmd_info cmd = { .size = sizeof(cmd), .attach_flags = KDBUS_ATTACH_CREDS |
+									  KDBUS_ATTACH_PIDS };
+	const struct kdbus_item *item;
+	const struct kdbus_info *info;
+	char name[32];
+	size_t size;
+
+	WITH(p);
+	native_name(h, name, sizeof(name));
+	want_u32(&p, peer_driver(&p, "GetConnectionUnixProcessID", "s", name), (uint32_t)getpid());
+	want_u32(&p, peer_driver(&p, "GetConnectionUnixUser", "s", name), geteuid());
+	cmd.id = classic_id(&p);
+	assert_int_equal(libkdbus_conn_info(h, &cmd), 0);
+	info = (const void *)((const char *)libkdbus_pool(h, &size) + cmd.offset);
+	assert_int_equal(info->id, classic_id(&p));
+	item = libkdbus_item_find(info, sizeof(*info), KDBUS_ITEM_PIDS);
+	assert_non_null(item);
+	assert_int_equal(item->pids.pid, getpid());
+	libkdbus_close(h);
+	peer_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_classic_calls_native),
+		cmocka_unit_test(test_native_calls_classic),
+		cmocka_unit_test(test_unasked_replies),
+		cmocka_unit_test(test_classic_signal_for_natives),
+		cmocka_unit_test(test_bloom_mask),
+		cmocka_unit_test(test_native_signal_for_classic_peers),
+		cmocka_unit_test(test_unicast_signals),
+		cmocka_unit_test(test_order_to_native),
+		cmocka_unit_test(test_order_to_classic),
+		cmocka_unit_test(test_descriptors_to_native),
+		cmocka_unit_test(test_descriptors_to_classic),
+		cmocka_unit_test(test_names_of_both),
+		cmocka_unit_test(test_native_dies),
+		cmocka_unit_test(test_classic_dies),
+		cmocka_unit_test(test_large_messages),
+		cmocka_unit_test(test_garbage),
+		cmocka_unit_test(test_credentials),
+	};
+
+	return cmocka_run_group_tests(tests, start_daemon, stop_daemon);
+}
