@@ -64,18 +64,16 @@ static bool may_connect(const struct cpeer *c, const gid_t *gids, size_t n)
 }
 
 /* Who does not say who it is is nobody in particular. */
-static int read_view(struct cpeer *c, bool connect, bool by_groups, struct policy_view **ret)
+static int read_view(struct cpeer *c, bool connect, struct policy_view **ret)
 {
 	uid_t uid = c->anonymous ? (uid_t)-1 : c->uid;
-	gid_t *gids = NULL;
-	size_t n = 0;
+	gid_t *gids;
+	size_t n;
 	int r = 0;
 
-	if (by_groups) {
-		gids = groups_of(c, &n);
-		if (!gids)
-			return -ENOMEM;
-	}
+	gids = groups_of(c, &n);
+	if (!gids)
+		return -ENOMEM;
 	if (connect && !may_connect(c, gids, n))
 		r = -EPERM;
 	if (r == 0)
@@ -101,12 +99,13 @@ static bool recall(struct cpeer *c, struct policy_view **ret)
 	return true;
 }
 
-static void remember(struct cpeer *c, bool by_groups, struct policy_view *view)
+static void remember(struct cpeer *c, struct policy_view *view)
 {
 	struct classic *k = c->classic;
+	struct policy *policy = k->config->policy;
 
 	forget_known(k);
-	if (by_groups || policy_has_console(k->config->policy))
+	if (policy_has_groups(policy) || policy_has_console(policy))
 		return;
 	k->known.policy = policy_ref(k->config->policy);
 	k->known.view = policy_view_ref(view);
@@ -115,15 +114,13 @@ static void remember(struct cpeer *c, bool by_groups, struct policy_view *view)
 
 static int known_view(struct cpeer *c, struct policy_view **ret)
 {
-	bool by_groups;
 	int r;
 
 	if (recall(c, ret))
 		return 0;
-	by_groups = policy_has_groups(c->classic->config->policy);
-	r = read_view(c, true, by_groups, ret);
+	r = read_view(c, true, ret);
 	if (r == 0)
-		remember(c, by_groups, *ret);
+		remember(c, *ret);
 	return r;
 }
 
@@ -135,7 +132,7 @@ void access_stop(struct classic *k)
 int access_begin(struct cpeer *c)
 {
 	/* Who does not say who it is may connect where that is configured. */
-	return c->anonymous ? read_view(c, false, true, &c->view) :
+	return c->anonymous ? read_view(c, false, &c->view) :
 			      known_view(c, &c->view);
 }
 
@@ -146,7 +143,7 @@ int access_renew(struct cpeer *c)
 
 	if (!c->view)
 		return 0;
-	r = read_view(c, false, true, &view);
+	r = read_view(c, false, &view);
 	if (r < 0)
 		return r;
 	policy_view_unref(c->view);

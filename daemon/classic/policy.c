@@ -322,18 +322,3 @@ bool policy_has_console(const struct policy *p)
 			return true;
 	return false;
 }
-
-bool policy_has_groups(const struct policy *p)
-{
-	uint32_t i;
-	size_t k;
-
-	for (i = 0; i < p->n_sections; i++)
-		if (p->sections[i].context == POLICY_GROUP)
-			return true;
-	for (k = 0; k < p->n_entries; k++)
-		if (p->entries[k]->rule.kind == POLICY_CONNECT_GROUP &&
-		    p->entries[k]->rule.id != POLICY_EVERYBODY)
-			return true;
-	return false;
-}

@@ -201,9 +201,6 @@ bool policy_has_groups(const struct policy *policy);
 /* Are there sections for who is at the console? If not, nobody needs to find out. */
 bool policy_has_console(const struct policy *policy);
 
-/* Are there rules for groups? If not, nobody needs to know anybody's. */
-bool policy_has_groups(const struct policy *policy);
-
 /**
  * policy_view_make() - what applies to a connection
  * @policy: the policy

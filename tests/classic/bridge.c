@@ -34,7 +34,8 @@ static pid_t daemon_pid;
 static int start_daemon(void **state)
 {
 	char domain[64], address[64], print[32], line[256];
-	char *argv[] = { getenv("KDBUSD"), domain, address, print, NULL };
+	char session[] = "--session", nofork[] = "--nofork";
+	char *argv[] = { getenv("KDBUSD"), session, nofork, domain, address, print, NULL };
 	int fds[2];
 	FILE *f;
 
