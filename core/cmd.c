@@ -134,10 +134,19 @@ enum core_kind core_kind(u64 hello_flags)
 	return CORE_KIND_ORDINARY;
 }
 
+/* What a program issues for each message is found first. */
+static const u8 cmd_usual[] = { CORE_CMD_SEND, CORE_CMD_RECV, CORE_CMD_FREE };
+
 int core_cmd_lookup(u32 ioctl, enum core_cmd *ret_cmd)
 {
 	unsigned int i;
 
+	for (i = 0; i < ARRAY_SIZE(cmd_usual); i++) {
+		if (cmd_rules[cmd_usual[i]].ioctl == ioctl) {
+			*ret_cmd = cmd_usual[i];
+			return 0;
+		}
+	}
 	for (i = 0; i < CORE_CMD_N; i++) {
 		if (cmd_rules[i].ioctl == ioctl) {
 			*ret_cmd = i;
@@ -162,17 +171,26 @@ static bool is_setup(enum core_cmd cmd)
 	return cmd_rules[cmd].handles & (ON_CONTROL | ON_ENDPOINT);
 }
 
-int core_cmd_check_handle(enum core_cmd cmd, enum core_handle handle, bool dead)
+/* A handle looks for its own node or connection only for a command of its stage. */
+static int refuse_dead(enum core_cmd cmd, enum core_handle handle)
 {
 	bool fresh = handle == CORE_HANDLE_CONTROL || handle == CORE_HANDLE_ENDPOINT;
 
-	/* A handle looks for its own node or connection only for a command of its stage. */
-	if (dead && fresh && is_setup(cmd))
+	if (fresh && is_setup(cmd))
 		return -ESHUTDOWN;
-	if (dead && handle == CORE_HANDLE_EP_OWNER && !is_setup(cmd))
+	if (handle == CORE_HANDLE_EP_OWNER && !is_setup(cmd))
 		return -ESHUTDOWN;
-	if (dead && handle == CORE_HANDLE_CONNECTED && !is_setup(cmd))
+	if (handle == CORE_HANDLE_CONNECTED && !is_setup(cmd))
 		return -ECONNRESET;
+	return 0;
+}
+
+int core_cmd_check_handle(enum core_cmd cmd, enum core_handle handle, bool dead)
+{
+	int r = dead ? refuse_dead(cmd, handle) : 0;
+
+	if (r)
+		return r;
 	return cmd_rules[cmd].handles & HANDLE(handle) ? 0 : -EBADFD;
 }
 
@@ -257,14 +275,48 @@ static bool lacks_item(const struct core_items *list)
 	return false;
 }
 
-int core_items_parse(const struct core_item_rule *rules, void *items, size_t size, bool must,
-		     struct core_items *ret)
+static void start_list(const struct core_item_rule *rules, void *items, size_t size,
+		       struct core_items *list)
 {
-	struct core_items list = { .rules = rules, .items = items, .size = size };
+	int i;
+
+	list->rules = rules;
+	list->items = items;
+	list->size = size;
+	list->end = 0;
+	list->negotiate = NULL;
+	for (i = 0; rules[i].type; i++)
+		list->first[i] = NULL;
+}
+
+static bool needs_item(const struct core_item_rule *rules)
+{
+	for (; rules->type; rules++) {
+		if (rules->flags & CORE_ITEM_MUST)
+			return true;
+	}
+	return false;
+}
+
+/* Most commands have no items. */
+static int parse_none(const struct core_item_rule *rules, void *items, bool must,
+		      struct core_items *ret)
+{
+	if (must && needs_item(rules))
+		return -EINVAL;
+	start_list(rules, items, 0, ret);
+	return 0;
+}
+
+static int parse_some(const struct core_item_rule *rules, void *items, size_t size, bool must,
+		      struct core_items *ret)
+{
 	struct kdbus_item *item;
+	struct core_items list;
 	size_t offset;
 	int r;
 
+	start_list(rules, items, size, &list);
 	for (offset = 0; offset < size; offset += ALIGN((size_t)item->size, (size_t)8)) {
 		if (!core_item_fits(items, size, offset))
 			return -EINVAL;
@@ -282,6 +334,13 @@ int core_items_parse(const struct core_item_rule *rules, void *items, size_t siz
 	return 0;
 }
 
+int core_items_parse(const struct core_item_rule *rules, void *items, size_t size, bool must,
+		     struct core_items *ret)
+{
+	return size ? parse_some(rules, items, size, must, ret) :
+		      parse_none(rules, items, must, ret);
+}
+
 struct kdbus_item *core_items_get(const struct core_items *list, u64 type)
 {
 	int i = find_rule(list->rules, type);
@@ -292,21 +351,19 @@ struct kdbus_item *core_items_get(const struct core_items *list, u64 type)
 int core_cmd_parse(enum core_cmd cmd, void *arg, size_t size, struct core_args *ret)
 {
 	const struct cmd_rule *rule = &cmd_rules[cmd];
-	u64 flags = ((struct kdbus_cmd *)arg)->flags;
-	struct core_args args = {
-		.cmd = cmd,
-		.flags = flags & ~KDBUS_FLAG_NEGOTIATE,
-		.negotiate = flags & KDBUS_FLAG_NEGOTIATE,
-		.supported = rule->flags,
-	};
+	u64 word = ((struct kdbus_cmd *)arg)->flags, flags = word & ~KDBUS_FLAG_NEGOTIATE;
+	bool negotiate = word != flags;
 	int r;
 
-	if (args.flags & ~rule->flags)
+	if (flags & ~rule->flags)
 		return -EINVAL;
-	r = core_items_parse(rule->items, (char *)arg + rule->size, size - rule->size,
-			     !args.negotiate, &args.list);
+	r = core_items_parse(rule->items, (char *)arg + rule->size, size - rule->size, !negotiate,
+			     &ret->list);
 	if (r)
 		return r;
-	*ret = args;
+	ret->cmd = cmd;
+	ret->flags = flags;
+	ret->negotiate = negotiate;
+	ret->supported = rule->flags;
 	return 0;
 }

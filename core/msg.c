@@ -7,13 +7,15 @@
 
 #define MSG_FLAGS ((u64)(KDBUS_MSG_EXPECT_REPLY | KDBUS_MSG_NO_AUTO_START | KDBUS_MSG_SIGNAL))
 
-static const struct core_item_rule msg_rules[] = {
-	{ KDBUS_ITEM_PAYLOAD_VEC, CORE_ITEM_MANY },
-	{ KDBUS_ITEM_PAYLOAD_MEMFD, CORE_ITEM_MANY },
-	{ KDBUS_ITEM_FDS, 0 },
-	{ KDBUS_ITEM_BLOOM_FILTER, 0 },
-	{ KDBUS_ITEM_DST_NAME, 0 },
-	{ 0 },
+/* Indices of the rules, which are those of core_items.first. */
+enum { RULE_VEC, RULE_MEMFD, RULE_FDS, RULE_BLOOM, RULE_NAME, RULES };
+
+static const struct core_item_rule msg_rules[RULES + 1] = {
+	[RULE_VEC] = { KDBUS_ITEM_PAYLOAD_VEC, CORE_ITEM_MANY },
+	[RULE_MEMFD] = { KDBUS_ITEM_PAYLOAD_MEMFD, CORE_ITEM_MANY },
+	[RULE_FDS] = { KDBUS_ITEM_FDS, 0 },
+	[RULE_BLOOM] = { KDBUS_ITEM_BLOOM_FILTER, 0 },
+	[RULE_NAME] = { KDBUS_ITEM_DST_NAME, 0 },
 };
 
 int core_msg_check_size(u64 size)
@@ -25,28 +27,29 @@ int core_msg_check_size(u64 size)
 
 int core_msg_parse(struct kdbus_msg *msg, size_t size, bool negotiate, struct core_msg *ret)
 {
-	struct core_msg m = {
-		.msg = msg,
-		.negotiate = msg->flags & KDBUS_FLAG_NEGOTIATE,
-		.supported = MSG_FLAGS,
-	};
 	const struct kdbus_item *name;
 	int r;
 
 	if (msg->flags & ~(MSG_FLAGS | (negotiate ? KDBUS_FLAG_NEGOTIATE : 0)))
 		return -EINVAL;
 	r = core_items_parse(msg_rules, (char *)msg + sizeof(*msg), size - sizeof(*msg), true,
-			     &m.list);
+			     &ret->list);
 	if (r)
 		return r;
 
-	m.end = sizeof(*msg) + m.list.end;
-	m.fds = core_items_get(&m.list, KDBUS_ITEM_FDS);
-	m.bloom = core_items_get(&m.list, KDBUS_ITEM_BLOOM_FILTER);
-	name = core_items_get(&m.list, KDBUS_ITEM_DST_NAME);
-	m.dst_name = name ? core_item_str(name) : NULL;
+	ret->msg = msg;
+	ret->negotiate = msg->flags & KDBUS_FLAG_NEGOTIATE;
+	ret->supported = MSG_FLAGS;
+	ret->end = sizeof(*msg) + ret->list.end;
+	ret->fds = ret->list.first[RULE_FDS];
+	ret->bloom = ret->list.first[RULE_BLOOM];
+	name = ret->list.first[RULE_NAME];
+	ret->dst_name = name ? core_item_str(name) : NULL;
+	ret->n_fds = 0;
+	ret->n_memfds = 0;
+	ret->n_vecs = 0;
+	ret->vec_size = 0;
 	msg->flags &= ~KDBUS_FLAG_NEGOTIATE;
-	*ret = m;
 	return 0;
 }
 
@@ -74,15 +77,25 @@ static int check_header(const struct kdbus_msg *msg, bool sync)
 	return 0;
 }
 
-static int check_vec(struct core_msg *m, const struct kdbus_vec *vec,
+/**
+ * struct counts - what is counted while items are checked
+ */
+struct counts {
+	u32 n_fds;
+	u32 n_memfds;
+	u32 n_vecs;
+	u64 vec_size;
+};
+
+static int check_vec(struct counts *c, const struct kdbus_vec *vec,
 		     const struct core_msg_facts *facts)
 {
 	u64 end;
 
-	if (check_add_overflow(m->vec_size, vec->size, &m->vec_size) ||
-	    m->vec_size > CORE_MSG_MAX_PAYLOAD_VEC_SIZE)
+	if (check_add_overflow(c->vec_size, vec->size, &c->vec_size) ||
+	    c->vec_size > CORE_MSG_MAX_PAYLOAD_VEC_SIZE)
 		return -EMSGSIZE;
-	m->n_vecs++;
+	c->n_vecs++;
 	if (!vec->address)
 		return 0;
 	if (check_add_overflow(vec->address, vec->size, &end))
@@ -90,13 +103,13 @@ static int check_vec(struct core_msg *m, const struct kdbus_vec *vec,
 	return !facts->range_ok || facts->range_ok(vec->address, vec->size) ? 0 : -EFAULT;
 }
 
-static int check_memfd(struct core_msg *m, const struct kdbus_memfd *memfd)
+static int check_memfd(struct counts *c, const struct kdbus_memfd *memfd)
 {
 	u64 end;
 
 	if (check_add_overflow(memfd->start, memfd->size, &end))
 		return -EMSGSIZE;
-	return ++m->n_memfds > CORE_MSG_MAX_MEMFD_ITEMS ? -E2BIG : 0;
+	return ++c->n_memfds > CORE_MSG_MAX_MEMFD_ITEMS ? -E2BIG : 0;
 }
 
 static int check_bloom(const struct kdbus_item *item, u64 bloom_size)
@@ -109,17 +122,17 @@ static int check_bloom(const struct kdbus_item *item, u64 bloom_size)
 }
 
 /* Spec §7.2: the limits of one item. */
-static int check_item(struct core_msg *m, const struct kdbus_item *item,
-		      const struct core_msg_facts *facts)
+static int check_item(const struct core_msg *m, const struct kdbus_item *item,
+		      const struct core_msg_facts *facts, struct counts *c)
 {
 	switch (item->type) {
 	case KDBUS_ITEM_PAYLOAD_VEC:
-		return check_vec(m, core_item_payload(item), facts);
+		return check_vec(c, core_item_payload(item), facts);
 	case KDBUS_ITEM_PAYLOAD_MEMFD:
-		return check_memfd(m, core_item_payload(item));
+		return check_memfd(c, core_item_payload(item));
 	case KDBUS_ITEM_FDS:
-		m->n_fds = core_item_payload_size(item) / sizeof(int);
-		return m->n_fds > CORE_MSG_MAX_FDS ? -EMFILE : 0;
+		c->n_fds = core_item_payload_size(item) / sizeof(int);
+		return c->n_fds > CORE_MSG_MAX_FDS ? -EMFILE : 0;
 	case KDBUS_ITEM_BLOOM_FILTER:
 		return check_bloom(item, facts->bloom_size);
 	case KDBUS_ITEM_DST_NAME:
@@ -132,7 +145,7 @@ static int check_item(struct core_msg *m, const struct kdbus_item *item,
 }
 
 /* Spec §6.14 step 6: header and items against each other. */
-static int check_cross(const struct core_msg *m)
+static int check_cross(const struct core_msg *m, const struct counts *c)
 {
 	bool signal = m->msg->flags & KDBUS_MSG_SIGNAL;
 
@@ -140,7 +153,7 @@ static int check_cross(const struct core_msg *m)
 		return -EBADMSG;
 	if (m->msg->dst_id == KDBUS_DST_ID_NAME && !m->dst_name)
 		return -EDESTADDRREQ;
-	if (m->msg->dst_id == KDBUS_DST_ID_BROADCAST && m->n_fds)
+	if (m->msg->dst_id == KDBUS_DST_ID_BROADCAST && c->n_fds)
 		return -ENOTUNIQ;
 	return 0;
 }
@@ -158,7 +171,7 @@ static enum core_route choose_route(const struct kdbus_msg *msg, bool sync)
 
 int core_msg_check(struct core_msg *m, const struct core_msg_facts *facts)
 {
-	struct core_msg checked = *m;
+	struct counts counts = { 0 };
 	const struct kdbus_item *item;
 	int r;
 
@@ -167,21 +180,19 @@ int core_msg_check(struct core_msg *m, const struct core_msg_facts *facts)
 	r = check_header(m->msg, facts->sync);
 	if (r)
 		return r;
-
-	checked.n_fds = 0;
-	checked.n_memfds = 0;
-	checked.n_vecs = 0;
-	checked.vec_size = 0;
 	core_item_for_each(item, m->list.items, m->list.size) {
-		r = check_item(&checked, item, facts);
+		r = check_item(m, item, facts, &counts);
 		if (r)
 			return r;
 	}
-	r = check_cross(&checked);
+	r = check_cross(m, &counts);
 	if (r)
 		return r;
-	checked.route = choose_route(m->msg, facts->sync);
-	*m = checked;
+	m->n_fds = counts.n_fds;
+	m->n_memfds = counts.n_memfds;
+	m->n_vecs = counts.n_vecs;
+	m->vec_size = counts.vec_size;
+	m->route = choose_route(m->msg, facts->sync);
 	return 0;
 }
 

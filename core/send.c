@@ -124,9 +124,8 @@ static void send_broadcast(struct core_parcel *parcel)
 	core_match_find(&parcel->bus->matches, &signal, visit, parcel);
 }
 
-/* Take room in the caller's pool, and do not queue. */
-static int prepare_reply(const struct core_parcel *parcel, struct core_conn *to,
-			 struct core_entry **ret_entry)
+int core_send_fill(const struct core_parcel *parcel, struct core_conn *to,
+		   struct core_entry **ret_entry)
 {
 	struct core_entry *entry;
 	int r;
@@ -134,9 +133,6 @@ static int prepare_reply(const struct core_parcel *parcel, struct core_conn *to,
 	r = core_deliver_check(parcel, to);
 	if (r)
 		return r;
-	*ret_entry = NULL;
-	if (to->sink)
-		return to->sink->deliver(to, parcel, NULL);
 	r = core_deliver_reserve(parcel, to, &entry);
 	if (r)
 		return r;
@@ -148,16 +144,11 @@ static int prepare_reply(const struct core_parcel *parcel, struct core_conn *to,
 	return r;
 }
 
-int core_send_reply(const struct core_parcel *parcel, struct core_reply *slot,
-		    struct core_conn *to)
+int core_send_settle(struct core_reply *slot, struct core_conn *to, int r,
+		     struct core_entry *entry)
 {
-	struct core_entry *entry = NULL;
-	int r, gone;
+	int gone = core_reply_settle(slot, r == -ECOMM ? -EREMOTEIO : r, entry);
 
-	r = prepare_reply(parcel, to, &entry);
-	if (r)
-		entry = NULL;
-	gone = core_reply_settle(slot, r == -ECOMM ? -EREMOTEIO : r, entry);
 	if (gone) {
 		if (entry)
 			core_entry_end(to, entry);
@@ -165,6 +156,22 @@ int core_send_reply(const struct core_parcel *parcel, struct core_reply *slot,
 	}
 	to->bus->domain->ops->wake(to);
 	return r;
+}
+
+int core_send_reply(const struct core_parcel *parcel, struct core_reply *slot,
+		    struct core_conn *to)
+{
+	struct core_entry *entry = NULL;
+	int r;
+
+	if (!to->sink) {
+		r = core_send_fill(parcel, to, &entry);
+	} else {
+		r = core_deliver_check(parcel, to);
+		if (!r)
+			r = to->sink->deliver(to, parcel, NULL);
+	}
+	return core_send_settle(slot, to, r, entry);
 }
 
 static int send_reply(const struct core_parcel *parcel)

@@ -90,6 +90,29 @@ int core_send_reply(const struct core_parcel *parcel, struct core_reply *slot,
 		    struct core_conn *to);
 
 /**
+ * core_send_fill() - step: put a message into a pool, and do not queue it yet
+ * @parcel:    message
+ * @to:        receiver with an inbox
+ * @ret_entry: entry, for core_send_settle() or core_deliver_push()
+ *
+ * Locks: as core_deliver(). Return: as core_deliver().
+ */
+int core_send_fill(const struct core_parcel *parcel, struct core_conn *to,
+		   struct core_entry **ret_entry);
+
+/**
+ * core_send_settle() - step: give a synchronous call its outcome
+ * @slot:  slot of the call, from core_reply_take(); not to be used afterwards
+ * @to:    the caller
+ * @r:     what core_send_fill() has returned for the reply
+ * @entry: the reply, if that was 0; else NULL
+ *
+ * Locks: as core_deliver(). Return: as core_send_reply(), which is both steps.
+ */
+int core_send_settle(struct core_reply *slot, struct core_conn *to, int r,
+		     struct core_entry *entry);
+
+/**
  * struct core_send - a message to be sent
  * @from: sender, an ordinary connection
  * @msg:  message, accepted by core_msg_check()

@@ -21,6 +21,7 @@
  * @copy:         private copy
  * @size:         its bytes
  * @return_flags: to be written back
+ * @told_flags:   what kbus_arg_write() has written for them
  * @parsed:       core_cmd_parse() has looked at it
  * @stack:        @copy of a small one
  */
@@ -30,6 +31,7 @@ struct kbus_arg {
 	void *copy;
 	size_t size;
 	u64 return_flags;
+	u64 told_flags;
 	bool parsed;
 	u64 stack[KBUS_ARG_STACK / sizeof(u64)];
 };
@@ -53,7 +55,7 @@ int kbus_arg_read(struct kbus_arg *arg, enum core_cmd cmd, void __user *user);
  *
  * Return: 0; -EFAULT.
  */
-int kbus_arg_probe(const struct kbus_arg *arg);
+int kbus_arg_probe(struct kbus_arg *arg);
 
 /**
  * kbus_arg_write() - write the fixed part of the copy back
@@ -61,7 +63,7 @@ int kbus_arg_probe(const struct kbus_arg *arg);
  *
  * Return: 0; -EFAULT.
  */
-int kbus_arg_write(const struct kbus_arg *arg);
+int kbus_arg_write(struct kbus_arg *arg);
 
 /**
  * kbus_arg_end() - write return_flags back and free the copy

@@ -35,8 +35,10 @@ static void expire(struct work_struct *work)
 
 static void free_conn(struct kbus_conn *conn)
 {
+	kbus_pool_mark_drop(&conn->mark);
 	if (conn->pool)
 		fput(conn->pool);
+	kfree(conn->spare);
 	kbus_proc_release(&conn->proc);
 	path_put(&conn->root);
 	put_pid(conn->pid);

@@ -147,7 +147,7 @@ int kbus_files_install(const struct kbus_files *files, struct kbus_conn *conn, s
 	u32 i;
 	int fd, r = 0;
 
-	for (i = 0; files && !r && i < files->n; i++) {
+	for (i = 0; !r && i < files->n; i++) {
 		/* a monitor is shown that there were descriptors, and gets none */
 		if (i < files->n_fds && !accept)
 			continue;

@@ -58,7 +58,7 @@ void kbus_files_put(struct kbus_files *files);
 
 /**
  * kbus_files_install() - install them in the calling process
- * @files:     files, or NULL
+ * @files:     files
  * @conn:      receiver
  * @offset:    where the message lies in its pool
  * @ret_flags: KDBUS_RECV_RETURN_INCOMPLETE_FDS is added if some could not be installed

@@ -4,11 +4,6 @@
 #include "life.h"
 #include "pool-file.h"
 
-bool kbus_conn_alive(const struct kbus_conn *conn)
-{
-	return READ_ONCE(conn->core.state) == CORE_CONN_ACTIVE;
-}
-
 __poll_t kbus_conn_poll(struct kbus_conn *conn, struct file *file, poll_table *table)
 {
 	__poll_t mask = EPOLLOUT | EPOLLWRNORM;

@@ -30,14 +30,6 @@ int kbus_conn_hello(struct kbus_endpoint *ep, struct file *file, struct kbus_arg
 void kbus_conn_end(struct kbus_conn *conn);
 
 /**
- * kbus_conn_alive() - may a command be executed on it?
- * @conn: connection
- *
- * A hint without bus.lock, the truth with it.
- */
-bool kbus_conn_alive(const struct kbus_conn *conn);
-
-/**
  * kbus_conn_poll() - what poll() tells of it (spec §7.10)
  * @conn:  connection
  * @file:  its file
@@ -64,5 +56,16 @@ void kbus_conn_arm(struct kbus_conn *conn);
  * -ENOMEM.
  */
 int kbus_conn_answer(struct kbus_conn *conn, const void *src, size_t size, u64 *ret_offset);
+
+/**
+ * kbus_conn_alive() - may a command be executed on it?
+ * @conn: connection
+ *
+ * A hint without bus.lock, the truth with it.
+ */
+static inline bool kbus_conn_alive(const struct kbus_conn *conn)
+{
+	return READ_ONCE(conn->core.state) == CORE_CONN_ACTIVE;
+}
 
 #endif

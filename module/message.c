@@ -9,18 +9,12 @@
 #include "message.h"
 #include "render.h"
 
-static struct kbus_message *new_message(struct kbus_conn *from, size_t size)
+static int make_room_for(struct kbus_message *message, size_t size)
 {
-	size_t room = ALIGN(size, 8);
-	struct kbus_message *message = kvmalloc(sizeof(*message) + 2 * room, GFP_KERNEL_ACCOUNT);
-
-	if (!message)
-		return NULL;
-	memset(message, 0, offsetof(struct kbus_message, small));
-	message->from = from;
-	message->msg = (void *)(message + 1);
-	message->image = (char *)(message + 1) + room;
-	return message;
+	message->msg = (void *)message->head;
+	if (size > sizeof(message->head))
+		message->msg = kvmalloc(ALIGN(size, 8), GFP_KERNEL_ACCOUNT);
+	return message->msg ? 0 : -ENOMEM;
 }
 
 static int answer_negotiation(struct kbus_message *message, struct kdbus_msg __user *user)
@@ -33,30 +27,48 @@ static int answer_negotiation(struct kbus_message *message, struct kdbus_msg __u
 	return r;
 }
 
-int kbus_message_read(struct kbus_conn *from, struct kdbus_msg __user *user, bool negotiate,
-		      struct kbus_message **ret_message)
+/* Without @core, which is parsed, and @proc, which seldom is needed. */
+static void start(struct kbus_message *message, struct kbus_conn *from)
 {
-	struct kbus_message *message;
+	message->from = from;
+	message->msg = NULL;
+	message->files = NULL;
+	message->source = KBUS_PAYLOAD_SENDER;
+	message->absent = false;
+	message->payload = NULL;
+	message->proc.tried = 0;
+	message->timestamp.seqnum = 0;
+	message->meta = NULL;
+	message->meta_room = 0;
+}
+
+static void gather(struct kbus_message *message, u64 mask)
+{
+	if (message->from->fake)
+		return;
+	if (!message->proc.tried)
+		memset(&message->proc, 0, sizeof(message->proc));
+	kbus_proc_gather(&message->proc, mask);
+}
+
+int kbus_message_read(struct kbus_message *message, struct kbus_conn *from,
+		      struct kdbus_msg __user *user, bool negotiate)
+{
 	u64 size;
 	int r;
 
+	start(message, from);
 	if (!IS_ALIGNED((unsigned long)user, 8) || get_user(size, &user->size))
 		return -EFAULT;
 	r = core_msg_check_size(size);
-	if (r)
-		return r;
-	message = new_message(from, size);
-	if (!message)
-		return -ENOMEM;
-	r = kbus_arg_copy_in(user, size, message->msg);
+	if (!r)
+		r = make_room_for(message, size);
+	if (!r)
+		r = kbus_arg_copy_in(user, size, message->msg);
 	if (!r)
 		r = core_msg_parse(message->msg, size, negotiate, &message->core);
 	if (!r && negotiate)
 		r = answer_negotiation(message, user);
-	if (r)
-		kbus_message_free(message);
-	else
-		*ret_message = message;
 	return r;
 }
 
@@ -97,7 +109,7 @@ static bool read_payload(const struct core_msg *msg, char *dst)
 	return true;
 }
 
-static int take_payload(struct kbus_message *message)
+int kbus_message_buffer(struct kbus_message *message)
 {
 	size_t size = payload_size(&message->core);
 
@@ -107,7 +119,9 @@ static int take_payload(struct kbus_message *message)
 		if (!message->payload)
 			return -ENOMEM;
 	}
-	message->unreadable = !read_payload(&message->core, message->payload);
+	message->absent = false;
+	message->source = read_payload(&message->core, message->payload) ?
+				  KBUS_PAYLOAD_BUFFER : KBUS_PAYLOAD_UNREADABLE;
 	return 0;
 }
 
@@ -125,28 +139,24 @@ int kbus_message_check(struct kbus_message *message, bool sync)
 	r = core_msg_check(&message->core, &facts);
 	if (!r)
 		r = kbus_files_take(&message->core, &message->files);
-	if (!r)
-		r = take_payload(message);
-	if (r || from->fake)
-		return r;
+	if (!r && message->core.route == CORE_ROUTE_BROADCAST)
+		r = kbus_message_buffer(message);
 	/* the one kind that must be read from user memory, so not when it turns out wanted */
-	if (READ_ONCE(from->ep->bus->wanted) & KDBUS_ATTACH_CMDLINE)
-		kbus_proc_gather(&message->proc, KDBUS_ATTACH_CMDLINE);
-	else
-		message->proc.tried |= KDBUS_ATTACH_CMDLINE;
-	return 0;
+	if (!r && (READ_ONCE(from->ep->bus->wanted) & KDBUS_ATTACH_CMDLINE))
+		gather(message, KDBUS_ATTACH_CMDLINE);
+	return r;
 }
 
-void kbus_message_free(struct kbus_message *message)
+void kbus_message_release(struct kbus_message *message)
 {
-	if (!message)
-		return;
 	kbus_files_put(message->files);
-	kbus_proc_release(&message->proc);
+	if (message->proc.tried)
+		kbus_proc_release(&message->proc);
 	if (message->payload != message->small)
 		kvfree(message->payload);
+	if ((void *)message->msg != message->head)
+		kvfree(message->msg);
 	kvfree(message->meta);
-	kvfree(message);
 }
 
 static u64 mask_for(const struct kbus_message *message, const struct kbus_conn *to)
@@ -193,19 +203,15 @@ static int make_room(struct kbus_message *message, size_t size)
 	return 0;
 }
 
-int kbus_message_describe(struct kbus_message *message, const struct core_parcel *parcel,
-			  struct kbus_conn *to, size_t *ret_size)
+static int render(struct kbus_message *message, struct kbus_conn *to, u64 mask, size_t *ret_size)
 {
-	u64 mask = mask_for(message, to);
+	static const struct kbus_proc nothing;
 	struct kbus_rendered rendered;
 	struct core_writer writer;
 	size_t size, end;
 	int r;
 
-	stamp(message, parcel->seq);
-	if (!message->from->fake)
-		kbus_proc_gather(&message->proc, mask);
-	kbus_render(&message->proc, to, mask, &rendered);
+	kbus_render(message->proc.tried ? &message->proc : &nothing, to, mask, &rendered);
 	add_connection(message, &rendered.meta);
 	size = core_meta_size(&rendered.meta, mask);
 	r = make_room(message, ALIGN(size, 8));
@@ -218,4 +224,19 @@ int kbus_message_describe(struct kbus_message *message, const struct core_parcel
 	if (!r)
 		*ret_size = size;
 	return r;
+}
+
+int kbus_message_describe(struct kbus_message *message, const struct core_parcel *parcel,
+			  struct kbus_conn *to, size_t *ret_size)
+{
+	u64 mask = mask_for(message, to);
+
+	*ret_size = 0;
+	if (!mask)
+		return 0;
+	if (mask & KDBUS_ATTACH_TIMESTAMP)
+		stamp(message, parcel->seq);
+	/* the arguments were taken by kbus_message_check() */
+	gather(message, mask & ~KDBUS_ATTACH_CMDLINE);
+	return render(message, to, mask, ret_size);
 }

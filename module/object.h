@@ -45,6 +45,7 @@
 #include "base.h"
 #include "bus.h"
 #include "conn.h"
+#include "pool-file.h"
 #include "proc.h"
 
 /**
@@ -102,6 +103,8 @@ struct kbus_endpoint {
  * @lock:        see above
  * @wait:        whoever polls, or waits for the outcome of a synchronous call
  * @pool:        file that holds the pool
+ * @mark:        the page of it that was written last; under the locks of the inbox
+ * @spare:       entry for the next message, or NULL; under the locks of the inbox
  * @deadlines:   of its calls
  * @expire:      runs when the first of @deadlines passes
  * @opener:      credentials of the opener of the endpoint file
@@ -118,6 +121,8 @@ struct kbus_conn {
 	struct mutex lock;
 	wait_queue_head_t wait;
 	struct file *pool;
+	struct kbus_pool_mark mark;
+	struct kbus_entry *spare;
 	struct core_deadlines deadlines;
 	struct delayed_work expire;
 	const struct cred *opener;

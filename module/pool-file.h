@@ -25,6 +25,82 @@ struct vm_area_struct;
 struct file *kbus_pool_make(const char *description, u64 size);
 
 /**
+ * struct kbus_pool_mark - the page of a pool that was written last
+ * @page:  page, with a reference; NULL: none
+ * @index: its number
+ *
+ * Small messages are written one behind the other, or again and again to the same place:
+ * they need not look the page up each time. A page that is held is not swapped out, but
+ * it may have been cut off. The lock of the inbox covers it.
+ */
+struct kbus_pool_mark {
+	struct page *page;
+	pgoff_t index;
+};
+
+/**
+ * struct kbus_pool_pen - a place to write in a pool
+ * @pool:  file
+ * @mark:  where a page may be found, and the last one is left; or NULL
+ * @page:  page that is held, or NULL
+ * @index: its number
+ * @at:    where it is mapped
+ *
+ * What is written close together takes one look at the page cache. Begin with
+ * KBUS_POOL_PEN(), end with kbus_pool_pen_end(). One thread at a time; it may sleep.
+ */
+struct kbus_pool_pen {
+	struct file *pool;
+	struct kbus_pool_mark *mark;
+	struct page *page;
+	pgoff_t index;
+	char *at;
+};
+
+#define KBUS_POOL_PEN(_pool, _mark) ((struct kbus_pool_pen){ .pool = (_pool), .mark = (_mark) })
+
+/**
+ * kbus_pool_pen_room() - get bytes to be written directly
+ * @pen:    pen
+ * @offset: where, within the pool
+ * @size:   how many
+ *
+ * Return: the bytes; NULL if they are not all in one page; an error pointer as
+ * kbus_pool_write(). Valid until the next use of @pen.
+ */
+void *kbus_pool_pen_room(struct kbus_pool_pen *pen, size_t offset, size_t size);
+
+/**
+ * kbus_pool_pen_write() - write bytes of the kernel's
+ * @pen:    pen
+ * @offset: where to, within the pool
+ * @src:    bytes; NULL writes zeroes
+ * @size:   how many
+ *
+ * Return: as kbus_pool_write().
+ */
+int kbus_pool_pen_write(struct kbus_pool_pen *pen, size_t offset, const void *src, size_t size);
+
+/**
+ * kbus_pool_pen_gather() - write bytes of the caller's memory, if they are at hand
+ * @pen:    pen
+ * @offset: where to, within the pool
+ * @user:   bytes; access_ok() has been asked
+ * @size:   how many
+ *
+ * A page of @user that is not in memory is not waited for. Return: 0; -EFAULT: there is
+ * such a page; else as kbus_pool_write().
+ */
+int kbus_pool_pen_gather(struct kbus_pool_pen *pen, size_t offset, const void __user *user,
+			 size_t size);
+
+/**
+ * kbus_pool_pen_end() - let go of the last page
+ * @pen: pen
+ */
+void kbus_pool_pen_end(struct kbus_pool_pen *pen);
+
+/**
  * kbus_pool_write() - write bytes of the kernel's
  * @pool:   file
  * @offset: where to, within the pool
@@ -34,6 +110,12 @@ struct file *kbus_pool_make(const char *description, u64 size);
  * Return: 0; -ENOMEM and what else becomes of a page that must come from swap.
  */
 int kbus_pool_write(struct file *pool, size_t offset, const void *src, size_t size);
+
+/**
+ * kbus_pool_mark_drop() - forget the page
+ * @mark: mark
+ */
+void kbus_pool_mark_drop(struct kbus_pool_mark *mark);
 
 /**
  * kbus_pool_copy() - copy from one pool to another, or within one

@@ -10,7 +10,8 @@ static int install(struct core_conn *conn, struct core_entry *core, void *data)
 {
 	struct kbus_entry *entry = container_of(core, struct kbus_entry, core);
 
-	return kbus_files_install(entry->files, kbus_conn_of(conn), core->slice->offset, data);
+	return entry->files ? kbus_files_install(entry->files, kbus_conn_of(conn),
+						 core->slice->offset, data) : 0;
 }
 
 /* A call that is discarded has an outcome, which others are told: with the bus for itself. */

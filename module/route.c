@@ -4,6 +4,7 @@
 #include "creds.h"
 #include "life.h"
 #include "match.h"
+#include "message.h"
 #include "route.h"
 #include "send.h"
 
@@ -23,13 +24,21 @@ void kbus_unlock_pair(struct kbus_conn *a, struct kbus_conn *b)
 		mutex_unlock(&b->lock);
 }
 
+/* The payload was not at hand: nothing has happened, and all will be done again. */
+static bool is_absent(const struct core_parcel *parcel)
+{
+	const struct kbus_message *message = parcel->host;
+
+	return message->absent;
+}
+
 /* What cannot be delivered is lost to @to, and nobody else's business. */
 static void deliver_or_lose(const struct core_parcel *parcel, struct core_conn *to, u64 name_id)
 {
 	struct kbus_conn *conn = kbus_conn_of(to);
 
 	mutex_lock(&conn->lock);
-	if (core_deliver(parcel, to, name_id, NULL))
+	if (core_deliver(parcel, to, name_id, NULL) && !is_absent(parcel))
 		core_conn_lose(to);
 	mutex_unlock(&conn->lock);
 }
@@ -130,26 +139,56 @@ static int send_signal(const struct core_parcel *parcel, const struct core_dst *
 	return 0;
 }
 
+/* Queue what is filled, or give it back. */
+static int push(const struct core_parcel *parcel, const struct core_dst *dst,
+		struct core_entry *entry)
+{
+	int r;
+
+	r = core_deliver_push(parcel, dst->conn, entry, dst->name_id, NULL);
+	if (r)
+		core_entry_end(dst->conn, entry);
+	return r;
+}
+
+/* The slot is used up by the reply, however that ends, but not by one that is done again. */
+static int take_slot(const struct core_parcel *parcel, const struct core_dst *dst,
+		     struct core_reply **ret_slot, struct core_entry **ret_entry)
+{
+	struct core_reply *slot;
+	int r;
+
+	slot = core_reply_find(&dst->conn->calls, &parcel->from->owed,
+			       parcel->msg->msg->cookie_reply);
+	if (!slot)
+		return -EBADSLT;
+	r = core_send_fill(parcel, dst->conn, ret_entry);
+	if (is_absent(parcel))
+		return r;
+	*ret_slot = slot;
+	if (!core_reply_take(slot))
+		*ret_slot = NULL;
+	return r;
+}
+
 static int send_reply(const struct core_parcel *parcel, const struct core_dst *dst)
 {
 	struct kbus_conn *from = kbus_conn_of(parcel->from), *to = kbus_conn_of(dst->conn);
-	struct core_reply *slot;
-	bool sync = false;
+	struct core_entry *entry = NULL;
+	struct core_reply *slot = NULL;
 	int r;
 
 	kbus_lock_pair(from, to);
-	slot = core_reply_find(&dst->conn->calls, &parcel->from->owed,
-			       parcel->msg->msg->cookie_reply);
-	if (slot)
-		sync = core_reply_take(slot);
+	r = take_slot(parcel, dst, &slot, &entry);
 	kbus_unlock_pair(from, to);
-	if (!slot)
-		return -EBADSLT;
+	if (r == -EBADSLT || is_absent(parcel))
+		return r;
 	to_monitors(parcel);
-	if (!sync)
-		return deliver_plain(parcel, dst);
 	mutex_lock(&to->lock);
-	r = core_send_reply(parcel, slot, dst->conn);
+	if (slot)
+		r = core_send_settle(slot, dst->conn, r, entry);
+	else if (entry)
+		r = push(parcel, dst, entry);
 	mutex_unlock(&to->lock);
 	return r;
 }
@@ -188,32 +227,42 @@ static struct core_reply *resume(struct kbus_message *message)
 	return slot;
 }
 
-static int route_locked(struct kbus_message *message, struct core_parcel *parcel,
-			struct core_reply **ret_slot)
+static int send_to_one(const struct kbus_message *message, const struct core_parcel *parcel,
+		       struct core_reply **ret_slot)
 {
-	enum core_route route = message->core.route;
 	struct core_dst dst;
 	int r;
 
+	r = core_send_resolve(parcel->bus, parcel->msg, &dst);
+	if (r)
+		return r;
+	if (message->core.route == CORE_ROUTE_REPLY)
+		return send_reply(parcel, &dst);
+	if (message->msg->flags & KDBUS_MSG_SIGNAL)
+		return send_signal(parcel, &dst);
+	return send_unicast(parcel, &dst, ret_slot);
+}
+
+static int route_locked(struct kbus_message *message, struct core_parcel *parcel,
+			struct core_reply **ret_slot)
+{
 	if (!kbus_conn_alive(message->from))
 		return -ECONNRESET;
-	if (route == CORE_ROUTE_SYNC_CALL) {
+	if (message->core.route == CORE_ROUTE_SYNC_CALL) {
 		*ret_slot = resume(message);
 		if (*ret_slot)
 			return 0;
 		if (message->msg->timeout_ns <= ktime_get_ns())
 			return -ETIMEDOUT;
 	}
-	if (route == CORE_ROUTE_BROADCAST)
+	if (message->core.route == CORE_ROUTE_BROADCAST)
 		return send_broadcast(parcel);
-	r = core_send_resolve(parcel->bus, parcel->msg, &dst);
-	if (r)
-		return r;
-	if (route == CORE_ROUTE_REPLY)
-		return send_reply(parcel, &dst);
-	if (message->msg->flags & KDBUS_MSG_SIGNAL)
-		return send_signal(parcel, &dst);
-	return send_unicast(parcel, &dst, ret_slot);
+	/* a monitor is one more receiver */
+	if (message->source == KBUS_PAYLOAD_SENDER && !list_empty(&parcel->bus->monitors)) {
+		message->absent = true;
+		return 0;
+	}
+	return send_to_one(message, parcel, ret_slot);
 }
 
 /* The number is the bus's, and senders run side by side. */
@@ -231,14 +280,20 @@ int kbus_route(struct kbus_message *message, struct core_reply **ret_slot)
 		.msg = &message->core,
 		.priority = message->msg->priority,
 		.n_fds = message->core.n_fds,
+		.seq = next_seq(bus),
 		.host = message,
 	};
 	int r;
 
 	*ret_slot = NULL;
-	down_read(&bus->lock);
-	parcel.seq = next_seq(bus);
-	r = route_locked(message, &parcel, ret_slot);
-	up_read(&bus->lock);
-	return r;
+	for (;;) {
+		down_read(&bus->lock);
+		r = route_locked(message, &parcel, ret_slot);
+		up_read(&bus->lock);
+		if (!message->absent)
+			return r;
+		r = kbus_message_buffer(message);
+		if (r)
+			return r;
+	}
 }

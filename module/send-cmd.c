@@ -2,6 +2,7 @@
 #include <linux/file.h>
 #include <linux/poll.h>
 
+#include "compat/compat.h"
 #include "life.h"
 #include "peer.h"
 #include "route.h"
@@ -29,22 +30,24 @@ static int send(struct kbus_conn *conn, struct file *file, struct kbus_message *
 		struct file *cancel, struct kbus_arg *arg)
 {
 	struct kdbus_cmd_send *cmd = arg->copy;
-	struct kdbus_msg_info info = { .offset = conn->core.inbox.pool.size };
 	struct core_reply *slot;
 	int r;
 
 	r = kbus_message_check(message, arg->args.flags & KDBUS_SEND_SYNC_REPLY);
-	/* that the result cannot be told should be known before there is one */
-	if (!r)
-		r = kbus_arg_probe(arg);
-	if (!r)
-		r = kbus_route(message, &slot);
-	if (!r && slot)
-		r = kbus_wait(conn, file, slot, message->msg->timeout_ns, cancel, &info);
 	if (r)
 		return r;
-	cmd->reply = info;
-	return kbus_arg_write(arg);
+	/*
+	 * That the result cannot be told should be known before there is one; for what is
+	 * no synchronous call, this is the result.
+	 */
+	cmd->reply = (struct kdbus_msg_info){ .offset = conn->core.inbox.pool.size };
+	r = kbus_arg_write(arg);
+	if (!r)
+		r = kbus_route(message, &slot);
+	if (r || !slot)
+		return r;
+	r = kbus_wait(conn, file, slot, message->msg->timeout_ns, cancel, &cmd->reply);
+	return r ? r : kbus_arg_write(arg);
 }
 
 int kbus_peer_send(struct kbus_conn *conn, struct file *file, struct kbus_arg *arg)
@@ -52,22 +55,20 @@ int kbus_peer_send(struct kbus_conn *conn, struct file *file, struct kbus_arg *a
 	const struct kdbus_cmd_send *cmd = arg->copy;
 	struct kdbus_msg __user *user = u64_to_user_ptr(cmd->msg_address);
 	bool negotiate = arg->args.negotiate;
-	struct kbus_message *message;
+	struct kbus_message message compat_uninitialized;
 	struct file *cancel;
 	int r;
 
 	if (negotiate && !cmd->msg_address)
 		return 0;
-	r = kbus_message_read(conn, user, negotiate, &message);
-	if (r)
-		return r;
-	if (!negotiate) {
+	r = kbus_message_read(&message, conn, user, negotiate);
+	if (!r && !negotiate) {
 		r = get_cancel(arg, &cancel);
 		if (!r)
-			r = send(conn, file, message, cancel, arg);
+			r = send(conn, file, &message, cancel, arg);
 		if (cancel)
 			fput(cancel);
 	}
-	kbus_message_free(message);
+	kbus_message_release(&message);
 	return r;
 }

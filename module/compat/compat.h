@@ -14,6 +14,13 @@
 #include <linux/sched.h>
 #include <linux/version.h>
 
+/* A variable that is written before it is read, so that it need not be cleared first. */
+#if __has_attribute(__uninitialized__)
+#define compat_uninitialized __attribute__((__uninitialized__))
+#else
+#define compat_uninitialized
+#endif
+
 /* All three timestamps of a new inode are now. */
 static inline void compat_inode_times(struct inode *inode)
 {

@@ -41,7 +41,7 @@ int run_tests(const struct test *tests)
 		fflush(stdout);
 		pid = fork();
 		if (!pid) {
-			alarm(200);
+			alarm(1000);
 			make_own_bus();
 			tests->run();
 			_exit(0);
@@ -413,7 +413,7 @@ pid_t spawn(unsigned int id, void (*fn)(void *data), void *data)
 		/* else /proc/self stays root's */
 		EQ(prctl(PR_SET_DUMPABLE, 1), 0);
 	}
-	alarm(200);
+	alarm(1000);
 	fn(data);
 	_exit(0);
 }

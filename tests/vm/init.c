@@ -28,7 +28,7 @@
 #define KLOG_READ    3
 #define MOUNT_POINT  "/sys/fs/kdbus"
 #define TESTS	     "/tests"
-#define TEST_SECONDS 600
+#define TEST_SECONDS 3000
 
 static int failures;
 

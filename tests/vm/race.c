@@ -244,7 +244,7 @@ static void bus_ends(void)
 		pid[i] = fork();
 		if (!pid[i]) {
 			close(bus_fd);
-			alarm(200);
+			alarm(1000);
 			work_until_end(&number[i]);
 			_exit(0);
 		}
