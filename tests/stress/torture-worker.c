@@ -191,6 +191,8 @@ static void accept_sent(struct worker *w, const struct letter *l)
 		atomic_fetch_add(&w->me->broadcasts, 1);
 	else
 		atomic_fetch_add(&w->me->accepted[l->slot], 1);
+	if (l->kind != SIGNAL && !l->reply)
+		atomic_fetch_add(&w->shared->waiting[l->slot], 1);
 }
 
 /*
@@ -375,6 +377,8 @@ static void on_message(struct worker *w, const struct kdbus_msg *msg)
 		return;
 	}
 	check(w, msg, false, &head);
+	if (head.kind != SIGNAL && !msg->cookie_reply)
+		atomic_fetch_sub(&w->shared->waiting[w->slot], 1);
 	if (msg->flags & KDBUS_MSG_EXPECT_REPLY) {
 		owe(w, msg, &head);
 	} else if (msg->cookie_reply) {
@@ -461,9 +465,14 @@ static unsigned int other_slot(struct worker *w)
 /* Refused because there is no room, or because nobody is there: nothing was sent. */
 static bool refused(const struct letter *l, int r)
 {
-	if (r == -ENOBUFS || r == -EMLINK || r == -EXFULL)
+	if (r == -ENOBUFS || r == -EMLINK || r == -EXFULL || r == -EMFILE)
 		return true;
 	return !SURVIVES(l->slot) && (r == -ENXIO || r == -ESRCH || r == -ECONNRESET);
+}
+
+static bool has_room(const struct worker *w, unsigned int slot)
+{
+	return !w->shared->one_queue || atomic_load(&w->shared->waiting[slot]) < ROOM;
 }
 
 static void send_to(struct worker *w, enum kind kind)
@@ -472,7 +481,7 @@ static void send_to(struct worker *w, enum kind kind)
 	int r;
 
 	l.dst = id_of(w, l.slot);
-	if (!l.dst)
+	if (!l.dst || !has_room(w, l.slot))
 		return;
 	if (draw(w, 3) == 0) {
 		l.dst = 0;
@@ -492,7 +501,7 @@ static void call_sync(struct worker *w, unsigned int slot)
 	struct head head;
 	int r;
 
-	if (!l.dst)
+	if (!l.dst || !has_room(w, l.slot))
 		return;
 	r = post(w, &l, &reply);
 	if (r < 0) {
@@ -513,8 +522,13 @@ static void call_sync(struct worker *w, unsigned int slot)
 static void broadcast(struct worker *w)
 {
 	const struct letter l = { .dst = KDBUS_DST_ID_BROADCAST, .kind = SIGNAL };
-	int r = post(w, &l, NULL);
+	unsigned int slot;
+	int r;
 
+	for (slot = 0; slot < SLOTS; slot++)
+		if (!has_room(w, slot))
+			return;
+	r = post(w, &l, NULL);
 	if (r < 0)
 		fail(w, "broadcast: %d", r);
 }

@@ -16,6 +16,9 @@
  *    of room, whose sender cannot know how far they came.
  * 4. Each call has one outcome, known to its sender. At the end nobody waits for one.
  * 5. Synchronous calls go to lower slots only: nobody waits in a circle.
+ * 6. Where all that a connection gets waits in one queue (the kernel engine), a reply that finds it
+ *    full is lost with its call (ABI 7.7). So the queue is kept from filling up: nothing but replies
+ *    is sent to a slot for which ROOM unicasts wait, and no broadcast as long as there is one.
  */
 
 #include <stdatomic.h>
@@ -29,6 +32,7 @@
 #define LIVES_MAX (20000 + SLOTS)
 #define NOBODY	  (LIVES_MAX - 1) /* an empty slot's life */
 #define POOL_SIZE (32u << 20) /* a crowd of messages fits while a worker waits for a reply */
+#define ROOM	  64
 #define SURVIVES(slot) ((slot) & 1)
 
 enum phase {
@@ -59,6 +63,8 @@ struct shared {
 	atomic_int phase;
 	atomic_bool failed;
 	atomic_uint n_lives;
+	bool one_queue; /* see rule 6 */
+	atomic_int waiting[SLOTS];
 	atomic_uint current[SLOTS]; /* the life of each slot */
 	atomic_uint replied, dead, sync_replied, sync_dead, lost;
 	struct life lives[LIVES_MAX];
