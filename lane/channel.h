@@ -270,10 +270,10 @@ int lane_put_fds(struct lane_channel *ch, const int *fds, unsigned int n);
 
 /**
  * lane_keep_fds() - keep copies of the descriptors of the reserved record until it is consumed
- * @fds:	put.fds + put.memfds descriptors in malloc()ed memory; from lane_publish() on both are
- *		the channel's, which closes them when it learns that the reader has the record
- *		(lane_reap()), and gives them out with a record that comes back. Until then, and after
- *		lane_cancel(), they are the caller's
+ * @fds:	put.fds + put.memfds descriptors in malloc()ed memory; from lane_publish() on both
+ *		are the channel's, which closes them when it learns that the reader has the record
+ *		(lane_reap()), and gives them out with a record that comes back. Until then, and
+ *		after lane_cancel(), they are the caller's
  */
 void lane_keep_fds(struct lane_channel *ch, int *fds);
 

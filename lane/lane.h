@@ -28,8 +28,8 @@
  *  5. Who the sender is and what it may send comes from the introduction, never from a record.
  *
  * Wake-ups
- *  6. Publish: descriptors first (through the socket), write the record, store the cursor (release), full fence, read
- *     the reader's state; wake the futex if it waits there, ring if it is armed with a number not
+ *  6. Publish: descriptors first (through the socket), write the record, store the cursor
+ *     (release), full fence, read the reader's state; wake the futex if it waits there, ring if it is armed with a number not
  *     yet rung (EAGAIN from the socket counts as rung). Stamp to ring is one critical section.
  *  7. Sleep: drain the doorbells, arm with a new number, full fence, look, in that order; asleep
  *     only if that look found nothing at all. Waiting for space is the same pair, roles swapped.

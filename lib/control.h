@@ -302,8 +302,8 @@ static_assert(sizeof(struct ctl_intro) == 32, "intro");
 
 /*
  * Replies to open calls may always pass, and so may payload memfds: the receiver checks them as the
- * daemon does. Descriptors of an FDS item pass if conn_flags say so and authority is equal; those of
- * others go through the daemon, whose closing thread may have to wait for their file systems.
+ * daemon does. Descriptors of an FDS item pass if conn_flags say so and authority is equal; other
+ * ones go through the daemon, whose closing thread may have to wait for their file systems.
  */
 
 /**

@@ -62,8 +62,8 @@ int wire_parse(void *body, size_t size, ssize_t elsewhere, u64 bloom_size, u32 f
 /**
  * wire_check_fds() - check the descriptors that came with a record (ABI 7.2), from anybody
  * @w:		parsed
- * @fds:	those of the FDS item, then the payload memfds; negative: there was no room for it in
- *		this process
+ * @fds:	those of the FDS item, then the payload memfds; negative: there was no room for it
+ *		in this process
  *
  * Nothing in it can block: payload memfds are asked for their seals first, and of other files no
  * file system is asked.

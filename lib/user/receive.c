@@ -295,7 +295,7 @@ static bool allowed(const struct user *u, const struct peer *p, const struct kdb
 		return false;
 	if (from_daemon(u, p))
 		return true;
-	/* To close a file of who knows what file system may take long: others' the daemon passes. */
+	/* To close a file of anybody's file system may take long: those the daemon passes. */
 	if (m->n_fds && !(p->intro & CTL_INTRO_EQUAL))
 		return false;
 	if (msg->flags & KDBUS_MSG_SIGNAL || msg->dst_id == KDBUS_DST_ID_BROADCAST)
