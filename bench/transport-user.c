@@ -83,15 +83,16 @@ static int check(struct link *l, const struct job *job, struct libkdbus *h,
 static int await(struct link *l, struct libkdbus *h, bool in_poll, const struct kdbus_msg **ret)
 {
 	struct pollfd p = { .fd = libkdbus_fd(h), .events = POLLIN };
-	int r;
+	int r = in_poll ? libkdbus_receive(h, ret) : -EAGAIN;
 
-	while ((r = libkdbus_receive(h, ret)) == -EAGAIN) {
+	while (r == -EAGAIN) {
 		if (in_poll)
 			r = poll(&p, 1, -1) < 0 ? -errno : 0;
 		else
 			r = libkdbus_wait(h, UINT64_MAX, -1);
 		if (r < 0 && r != -EINTR)
 			return failed(l, r, "waiting for a message");
+		r = libkdbus_receive(h, ret);
 	}
 	return r < 0 ? failed(l, r, "RECV") : 0;
 }

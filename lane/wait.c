@@ -72,7 +72,19 @@ void lane_spin_end(struct lane_spin *spin, bool won, uint64_t spent_ns)
 	spin->budget_ns = budget < spin->max_ns ? (uint32_t)budget : spin->max_ns;
 }
 
-static int spin_for(struct lane_spin *spin, const struct lane_ops *ops, lane_ready_fn ready,
+static bool any_news(struct lane_channel *const *chs, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if (lane_news(chs[i]))
+			return true;
+	return false;
+}
+
+/* What @ready looks at besides the lanes may wait until the clock is read. */
+static int spin_for(struct lane_spin *spin, const struct lane_ops *ops,
+		    struct lane_channel *const *chs, unsigned int n, lane_ready_fn ready,
 		    void *arg, uint64_t deadline)
 {
 	uint64_t budget = lane_spin_begin(spin), start, now;
@@ -86,7 +98,7 @@ static int spin_for(struct lane_spin *spin, const struct lane_ops *ops, lane_rea
 	do {
 		for (i = 0; i < LOOKS; i++) {
 			relax();
-			r = ready(arg);
+			r = i == LOOKS - 1 || any_news(chs, n) ? ready(arg) : 0;
 			if (r) {
 				now = ops->now(ops);
 				lane_spin_end(spin, true, now - start);
@@ -141,7 +153,7 @@ int lane_wait(struct lane_spin *spin, const struct lane_ops *ops, struct lane_ch
 		return -EINVAL;
 	for (i = 0; i < n; i++)
 		lane_unarm(chs[i]);
-	r = spin_for(spin, ops, ready, arg, deadline);
+	r = spin_for(spin, ops, chs, n, ready, arg, deadline);
 	if (r || !all_attached(chs, n))
 		return r;
 	now = ops->now(ops);

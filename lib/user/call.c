@@ -184,15 +184,17 @@ static bool cancelled(int fd)
 
 static int wait_reply(struct user *u, struct outgoing *out, struct wait *w)
 {
+	bool slept = false;
 	int r;
 
-	for (;;) {
+	for (;; slept = true) {
 		settled(u, w);
 		if (u->dead || w->error || core_reply_settled(w->slot))
 			break;
 		if (cancelled(out->cancel_fd))
 			return -ECANCELED;
-		if (user_now() >= out->deadline)
+		/* No sleep is longer than that. */
+		if (slept && user_now() >= out->deadline)
 			return -ETIMEDOUT;
 		w->peer = peer_of(w->slot);
 		r = user_sleep(u, w->peer, settled, w, out->deadline, out->cancel_fd);

@@ -174,13 +174,12 @@ static int parse_and_run(struct user *u, enum core_cmd cmd, void *copy, size_t s
 /* What is wrong with the handle comes before what is wrong with the argument (ABI 3.6). */
 static int check_handle(struct user *u, enum core_cmd cmd)
 {
-	int r;
+	/* The kind is known before the handle says that it counts. */
+	enum core_handle handle = u->handle;
+	int r = core_cmd_check_handle(cmd, handle, u->dead);
 
-	user_lock(u);
-	r = core_cmd_check_handle(cmd, u->handle, u->dead);
-	if (r == 0 && u->handle == CORE_HANDLE_CONNECTED)
+	if (r == 0 && handle == CORE_HANDLE_CONNECTED)
 		r = core_cmd_check_kind(cmd, u->kind);
-	user_unlock(u);
 	return r;
 }
 

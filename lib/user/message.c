@@ -11,7 +11,7 @@
 
 struct message *message_new(struct user *u, size_t size, int *ret_error)
 {
-	struct message *m = calloc(1, sizeof(*m));
+	struct message *m = kzalloc(sizeof(*m), GFP_KERNEL);
 	int r = m ? core_pool_alloc(&u->pool, size, true, &m->slice) : -ENOMEM;
 
 	if (r < 0) {

@@ -232,25 +232,19 @@ void user_close_forked(struct user *u)
 static int user_fd(struct libkdbus *h)
 {
 	struct user *u = to_user(h);
-	int fd;
 
-	user_lock(u);
-	fd = u->connected ? u->epoll : -EBADFD;
-	user_unlock(u);
-	return fd;
+	return u->connected ? u->epoll : -EBADFD;
 }
 
 static const void *user_pool(struct libkdbus *h, size_t *ret_size)
 {
 	struct user *u = to_user(h);
-	const void *memory;
 
-	user_lock(u);
-	memory = u->connected ? u->memory_ro : NULL;
-	if (memory && ret_size)
+	if (!u->connected)
+		return NULL;
+	if (ret_size)
 		*ret_size = u->pool.size;
-	user_unlock(u);
-	return memory;
+	return u->memory_ro;
 }
 
 static int user_payload(struct libkdbus *h, const struct kdbus_msg *msg,
@@ -268,12 +262,8 @@ static int user_payload(struct libkdbus *h, const struct kdbus_msg *msg,
 static const struct libkdbus_identity *user_identity(struct libkdbus *h)
 {
 	struct user *u = to_user(h);
-	bool connected;
 
-	user_lock(u);
-	connected = u->connected;
-	user_unlock(u);
-	return connected ? &u->identity : NULL;
+	return u->connected ? &u->identity : NULL;
 }
 
 /*

@@ -44,7 +44,7 @@ void owed_free(struct owed *o)
 
 struct owed *owed_add(struct user *u, const struct kdbus_msg *msg, bool sync)
 {
-	struct owed *o = calloc(1, sizeof(*o));
+	struct owed *o = kzalloc(sizeof(*o), GFP_KERNEL);
 
 	if (!o)
 		return NULL;

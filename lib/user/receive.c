@@ -270,8 +270,8 @@ static int arrive(struct user *u, struct arrival *a, take_fn take, void *arg)
 	size_t bulk;
 	int r;
 
-	a->copy = !in_place(u, a->from);
-	bulk = a->env->bulk && a->copy ? a->env->bulk_size : 0;
+	a->copy = a->env->bulk && !in_place(u, a->from);
+	bulk = a->copy ? a->env->bulk_size : 0;
 	a->m = message_new(u, room + ALIGN((size_t)a->env->length, (size_t)8) + bulk + 8, &r);
 	if (!a->m) {
 		assert(r < 0);
@@ -679,7 +679,8 @@ void user_expire(struct user *u)
 	void *answer;
 	u64 cookie;
 
-	while ((slot = core_deadlines_expired(&u->deadlines, user_now()))) {
+	while (core_deadlines_next(&u->deadlines) != U64_MAX &&
+	       (slot = core_deadlines_expired(&u->deadlines, user_now()))) {
 		cookie = slot->cookie;
 		answer = NULL;
 		if (core_reply_expire(slot, &answer) == CORE_REPLY_TIMEOUT)

@@ -19,7 +19,9 @@ static bool range_ok(u64 address, u64 size)
 	return address < USER_SPACE_END && size <= USER_SPACE_END - address;
 }
 
-static int copy_message(const struct kdbus_cmd_send *cmd, struct kdbus_msg **ret, u64 *ret_size)
+/* Small ones go into @space. */
+static int copy_message(const struct kdbus_cmd_send *cmd, void *space, size_t space_size,
+			struct kdbus_msg **ret, u64 *ret_size)
 {
 	const u64 *user = (const u64 *)(uintptr_t)cmd->msg_address;
 	struct kdbus_msg *copy;
@@ -32,14 +34,15 @@ static int copy_message(const struct kdbus_cmd_send *cmd, struct kdbus_msg **ret
 	r = core_msg_check_size(size);
 	if (r < 0)
 		return r;
-	copy = malloc(ALIGN(size, 8));
+	copy = ALIGN(size, 8) <= space_size ? space : malloc(ALIGN(size, 8));
 	if (!copy)
 		return -ENOMEM;
 	memcpy(copy, user, size);
 	memset((char *)copy + size, 0, ALIGN(size, 8) - size);
 	r = core_cmd_check_copy(copy, size);
 	if (r < 0) {
-		free(copy);
+		if (copy != space)
+			free(copy);
 		return r;
 	}
 	*ret = copy;
@@ -237,14 +240,13 @@ static void settle_owed(struct user *u, struct owed *o, int r)
 {
 	if (!o)
 		return;
-	user_lock(u);
 	if ((r == -ENOBUFS || r == -EXFULL) && !u->dead)
 		owed_attach(u, o);
 	else
 		owed_free(o);
-	user_unlock(u);
 }
 
+/* With the lock, which is free while the message is relayed. */
 static int dispatch(struct user *u, struct outgoing *out, struct core_reply **ret_slot)
 {
 	struct owed *owed = NULL;
@@ -252,7 +254,6 @@ static int dispatch(struct user *u, struct outgoing *out, struct core_reply **re
 	u64 name_id;
 	int r;
 
-	user_lock(u);
 	user_enter_send(u);
 	direct_release_fds(u);
 	r = u->dead ? -ECONNRESET : check_reply(u, out, &owed);
@@ -264,9 +265,11 @@ static int dispatch(struct user *u, struct outgoing *out, struct core_reply **re
 		r = direct_send(u, out, p, name_id, ret_slot);
 		peer_put(u, p);
 	}
-	user_unlock(u);
-	if (r >= 0 && (!p || r != 0))
+	if (r >= 0 && (!p || r != 0)) {
+		user_unlock(u);
 		r = relay_send(u, out, ret_slot);
+		user_lock(u);
+	}
 	settle_owed(u, owed, r);
 	return r;
 }
@@ -274,14 +277,8 @@ static int dispatch(struct user *u, struct outgoing *out, struct core_reply **re
 /* A call that a signal interrupted and that is sent again: it is still under way (ABI 7.8). */
 static struct core_reply *resume(struct user *u, struct outgoing *out)
 {
-	struct core_reply *slot = NULL;
-
-	user_lock(u);
 	out->since = u->daemon.channel.seen;
-	if (!u->dead)
-		slot = core_reply_resume(&u->requester, out->wire.m.msg->cookie);
-	user_unlock(u);
-	return slot;
+	return u->dead ? NULL : core_reply_resume(&u->requester, out->wire.m.msg->cookie);
 }
 
 static int send_call(struct user *u, struct outgoing *out, struct kdbus_msg_info *ret)
@@ -293,12 +290,7 @@ static int send_call(struct user *u, struct outgoing *out, struct kdbus_msg_info
 		return -ETIMEDOUT;
 	if (!slot)
 		r = dispatch(u, out, &slot);
-	if (r < 0)
-		return r;
-	user_lock(u);
-	r = call_wait(u, out, slot, ret);
-	user_unlock(u);
-	return r;
+	return r < 0 ? r : call_wait(u, out, slot, ret);
 }
 
 static int send_parsed(struct user *u, struct core_msg *m, const struct kdbus_cmd_send *cmd,
@@ -322,12 +314,16 @@ static int send_parsed(struct user *u, struct core_msg *m, const struct kdbus_cm
 	if (r < 0)
 		return r;
 	*ret = (struct kdbus_msg_info){ .offset = u->pool.size };
-	return sync ? send_call(u, &out, ret) : dispatch(u, &out, &slot);
+	user_lock(u);
+	r = sync ? send_call(u, &out, ret) : dispatch(u, &out, &slot);
+	user_unlock(u);
+	return r;
 }
 
 int user_send(struct user *u, struct kdbus_cmd_send *cmd, const struct core_args *args, void *arg)
 {
 	struct kdbus_msg_info info = { 0 };
+	u64 space[64];
 	struct kdbus_msg *copy;
 	struct core_msg m;
 	u64 size;
@@ -335,7 +331,7 @@ int user_send(struct user *u, struct kdbus_cmd_send *cmd, const struct core_args
 
 	if (args->negotiate && !cmd->msg_address)
 		return 0;
-	r = copy_message(cmd, &copy, &size);
+	r = copy_message(cmd, space, sizeof(space), &copy, &size);
 	if (r < 0)
 		return r;
 	r = core_msg_parse(copy, size, args->negotiate, &m);
@@ -345,6 +341,7 @@ int user_send(struct user *u, struct kdbus_cmd_send *cmd, const struct core_args
 		r = send_parsed(u, &m, cmd, args, &info);
 	if (r == 0 && !args->negotiate)
 		((struct kdbus_cmd_send *)arg)->reply = info;
-	free(copy);
+	if ((void *)copy != space)
+		free(copy);
 	return r;
 }

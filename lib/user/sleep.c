@@ -256,6 +256,11 @@ static bool has_work(const struct user *u)
 	return u->queue.n || u->lost || u->waiting;
 }
 
+static bool passed(u64 when)
+{
+	return when != U64_MAX && user_now() >= when;
+}
+
 static int wait_once(struct user *u, u64 deadline, int cancel_fd)
 {
 	int r = wait_on_lanes(u, deadline);
@@ -282,11 +287,11 @@ int user_wait(struct libkdbus *h, uint64_t deadline_ns, int cancel_fd)
 		user_pump_one(u, LANE_LOOK_POLL);
 		direct_release_fds(u);
 		timer = core_deadlines_next(&u->deadlines);
-		if (has_work(u) || user_now() >= timer)
+		if (has_work(u) || passed(timer))
 			break;
 		if (u->dead)
 			r = -ECONNRESET;
-		else if (user_now() >= deadline_ns)
+		else if (passed(deadline_ns))
 			r = -ETIMEDOUT;
 		deadline = min_t(u64, deadline_ns, timer);
 		if (r == 0)
@@ -347,27 +352,28 @@ int user_await_space(struct user *u, struct peer *p, const struct lane_put *put,
 	return r == 0 && deadline != U64_MAX && user_now() >= deadline ? -ETIMEDOUT : r;
 }
 
+struct picked {
+	const struct lane_env *env;
+	u32 pos;
+};
+
 static int take_picked(struct user *u, struct peer *p, void *body, void *arg)
 {
-	const u32 *pos = arg;
-	struct lane_env env;
-	u32 at = *pos, limit;
-	int r = lane_snapshot(&p->channel, &limit);
+	const struct picked *picked = arg;
 
-	if (r == 0)
-		r = lane_scan(&p->channel, limit, &at, &env);
-	return r < 0 ? r : lane_pluck(&p->channel, at, &env, body);
+	return lane_pluck(&p->channel, picked->pos, picked->env, body);
 }
 
 /* Take a message out of the middle of a lane. Returns as user_take_record(). */
 int user_pick(struct user *u, struct peer *p, const struct lane_env *env, u32 pos)
 {
+	struct picked picked = { .env = env, .pos = pos };
 	int r = peer_own_lane(u, p);
 
 	if (r < 0)
 		return r;
 	lane_clock_saw(&u->clock, env->stamp);
-	r = user_take_record(u, p, env, env->stamp, take_picked, &pos);
+	r = user_take_record(u, p, env, env->stamp, take_picked, &picked);
 	lane_consume(&p->channel);
 	touch(u, p);
 	return r;

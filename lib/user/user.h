@@ -199,10 +199,11 @@ struct user {
 	atomic_uint contenders;
 	_Atomic(const u32 *) sleeping_on;
 
-	enum core_handle handle;
-	enum core_kind kind;
-	bool connected;
-	bool dead;
+	/* Written with the lock, and read without it where one of them alone decides. */
+	_Atomic(enum core_handle) handle;
+	_Atomic(enum core_kind) kind;
+	atomic_bool connected;
+	atomic_bool dead;
 	bool leaving; /* a BYEBYE is under way */
 
 	pthread_mutex_t request_lock;
