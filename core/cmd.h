@@ -26,21 +26,21 @@
  */
 
 /**
- * enum core_cmd - the commands as indices
+ * enum core_cmd - the commands as indices, those of each message first: they are searched in order
  */
 enum core_cmd {
+	CORE_CMD_SEND,
+	CORE_CMD_RECV,
+	CORE_CMD_FREE,
 	CORE_CMD_BUS_MAKE,
 	CORE_CMD_ENDPOINT_MAKE,
 	CORE_CMD_ENDPOINT_UPDATE,
 	CORE_CMD_HELLO,
 	CORE_CMD_UPDATE,
 	CORE_CMD_BYEBYE,
-	CORE_CMD_FREE,
 	CORE_CMD_CONN_INFO,
 	CORE_CMD_BUS_CREATOR_INFO,
 	CORE_CMD_LIST,
-	CORE_CMD_SEND,
-	CORE_CMD_RECV,
 	CORE_CMD_NAME_ACQUIRE,
 	CORE_CMD_NAME_RELEASE,
 	CORE_CMD_MATCH_ADD,

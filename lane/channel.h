@@ -374,6 +374,13 @@ int lane_snapshot(struct lane_channel *ch, uint32_t *ret_limit);
 bool lane_news(const struct lane_channel *ch);
 
 /**
+ * lane_prefetch() - have the processor fetch what is published and not read yet
+ *
+ * After lane_news(). It means nothing, but what is read soon is on its way from the other processor.
+ */
+void lane_prefetch(const struct lane_channel *ch);
+
+/**
  * lane_peek() - copy and check the envelope of the next record
  * @limit:	from lane_snapshot()
  * @ret:	the copy; later calls return the same copy until lane_take()

@@ -97,30 +97,27 @@ uint64_t lane_page_committed(const struct lane_page *page)
 	return word64_load(&page->committed); /* B7 */
 }
 
-static uint64_t name_gen(const struct lane_page *page, const char *name)
+static uint64_t name_gen(const struct lane_page *page, const char *name, uint32_t slot)
 {
-	if (!name)
-		return 0;
-	return word64_load(&page->names[lane_page_hash(page->salt, name) % LANE_PAGE_NAMES]);
+	return name ? word64_load(&page->names[slot]) : 0;
 }
 
 void lane_page_gens(const struct lane_page *page, const char *name, struct lane_page_gens *ret)
 {
+	ret->slot = name ? lane_page_hash(page->salt, name) % LANE_PAGE_NAMES : 0;
 	ret->policy = word64_load(&page->policy);
 	ret->monitors = word64_load(&page->monitors);
-	ret->name = name_gen(page, name);
+	ret->name = name_gen(page, name, ret->slot);
 }
 
 bool lane_page_same(const struct lane_page *page, const char *name,
 		    const struct lane_page_gens *gens)
 {
-	struct lane_page_gens now;
-
-	lane_page_gens(page, name, &now);
 	if (LANE_BROKEN(LANE_NAMES_FOR_EVER))
 		return true;
-	return now.policy == gens->policy && now.monitors == gens->monitors &&
-	       now.name == gens->name;
+	return word64_load(&page->policy) == gens->policy &&
+	       word64_load(&page->monitors) == gens->monitors &&
+	       name_gen(page, name, gens->slot) == gens->name;
 }
 
 bool lane_page_monitored(const struct lane_page *page)

@@ -56,6 +56,7 @@ struct lane_page_gens {
 	uint64_t policy;
 	uint64_t monitors;
 	uint64_t name;
+	uint32_t slot; /* of the name, in the page's table */
 };
 
 /**
@@ -115,7 +116,7 @@ uint64_t lane_page_committed(const struct lane_page *page);
 void lane_page_gens(const struct lane_page *page, const char *name, struct lane_page_gens *ret);
 
 /**
- * lane_page_same() - whether nothing has changed since @gens were read
+ * lane_page_same() - whether nothing has changed since @gens were read for @name
  */
 bool lane_page_same(const struct lane_page *page, const char *name,
 		    const struct lane_page_gens *gens);

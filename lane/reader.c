@@ -6,6 +6,9 @@
 #include "internal.h"
 #include "page.h"
 
+/* A record of the size that most messages have */
+#define PREFETCH_MAX (4096u + 512u)
+
 /* All is taken and there is more: it may begin at the start of the ring. */
 static void follow_skip(struct lane_channel *ch)
 {
@@ -49,6 +52,19 @@ bool lane_news(const struct lane_channel *ch)
 		return true;
 	/* Of the daemon's lane something may have been seen that did not count yet. */
 	return ch->page && ch->read != ch->seen && lane_page_committed(ch->page) != ch->committed;
+}
+
+void lane_prefetch(const struct lane_channel *ch)
+{
+	uint32_t mask = ch->peer_ring - 1, from = ch->read, n, i;
+
+	if (from & mask && word_load(&ch->peer->skip) == from)
+		from += ch->peer_ring - (from & mask);
+	n = word_load(&ch->peer->published) - from;
+	if (n > PREFETCH_MAX)
+		n = PREFETCH_MAX;
+	for (i = 0; i < n; i += LANE_ALIGN)
+		__builtin_prefetch(ring_of(ch->peer) + ((from + i) & mask));
 }
 
 static bool bare(const struct lane_env *env)

@@ -77,8 +77,10 @@ static bool any_news(struct lane_channel *const *chs, unsigned int n)
 	unsigned int i;
 
 	for (i = 0; i < n; i++)
-		if (lane_news(chs[i]))
+		if (lane_news(chs[i])) {
+			lane_prefetch(chs[i]);
 			return true;
+		}
 	return false;
 }
 
