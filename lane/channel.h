@@ -376,7 +376,7 @@ bool lane_news(const struct lane_channel *ch);
 /**
  * lane_prefetch() - have the processor fetch what is published and not read yet
  *
- * After lane_news(). It means nothing, but what is read soon is on its way from the other processor.
+ * After lane_news(). Changes nothing; what is read soon is on its way from the other processor.
  */
 void lane_prefetch(const struct lane_channel *ch);
 
