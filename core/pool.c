@@ -217,6 +217,16 @@ void core_pool_release(struct core_pool *pool, struct core_slice *slice)
 		free_slice(pool, slice);
 }
 
+/* The tree is in the order of sizes. */
+size_t core_pool_room(const struct core_pool *pool)
+{
+	const struct rb_node *node = pool->free.rb_node;
+
+	while (node && node->rb_right)
+		node = node->rb_right;
+	return node ? rb_entry(node, struct core_slice, node)->size : 0;
+}
+
 int core_pool_free(struct core_pool *pool, u64 offset)
 {
 	struct core_slice *slice;

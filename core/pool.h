@@ -95,6 +95,14 @@ int core_pool_alloc(struct core_pool *pool, size_t size, bool accounted,
 		    struct core_slice **ret_slice);
 
 /**
+ * core_pool_room() - what could be allocated at most
+ * @pool: pool
+ *
+ * Return: bytes of the largest free slice, 0 if there is none.
+ */
+size_t core_pool_room(const struct core_pool *pool);
+
+/**
  * core_pool_publish() - add the application's reference
  * @pool:  pool
  * @slice: slice that the bus holds

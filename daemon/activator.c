@@ -145,6 +145,14 @@ const struct core_host_ops daemon_host_ops = {
 	.wake = wake,
 };
 
+/* What put_message() adds to the answer */
+static size_t answer_size(struct core_entry *entry)
+{
+	const struct stored *s = stored_of(entry);
+
+	return ALIGN(s->image + s->payload, (size_t)8) + sizeof(s->tail);
+}
+
 /* The message goes into the answer as a record of the daemon, tail included. */
 static int put_message(struct client *c, struct core_entry *entry, bool files)
 {
@@ -199,6 +207,8 @@ int activator_recv(struct client *c, const struct kdbus_cmd_recv *cmd, const str
 	found = core_recv_select(&c->conn, args->flags, cmd->priority, &entry);
 	if (found == 0 && args->flags & KDBUS_RECV_DROP)
 		refuse_call(c, entry);
+	else if (found == 0 && answer_size(entry) > cmd->msg.msg_size)
+		r = -EXFULL;
 	else if (found == 0)
 		r = put_message(c, entry, !(args->flags & KDBUS_RECV_PEEK));
 	if (r < 0)

@@ -59,6 +59,7 @@ static void init(struct client *c, struct node *node)
 	INIT_LIST_HEAD(&c->awaited);
 	INIT_LIST_HEAD(&c->held);
 	INIT_LIST_HEAD(&c->leftover);
+	INIT_LIST_HEAD(&c->released);
 	INIT_LIST_HEAD(&c->posts);
 }
 
@@ -272,6 +273,7 @@ void client_free(struct client *c)
 {
 	lane_channel_deinit(&c->channel);
 	client_free_posts(c);
+	names_forget_released(c);
 	account_close(&c->daemon->accounts, c->account);
 	bridge_forget(&c->peer);
 	creds_unref(c->creds);

@@ -113,6 +113,13 @@ struct awaited {
 	unsigned int n_files; /* with them; a lane had room for twice LANE_FDS_MAX */
 };
 
+/* A name that a live client gave back to its activator (names.c) */
+struct released {
+	struct list_head entry;
+	u64 name_id;
+	char name[];
+};
+
 /* A message of the socket that waits for its turn: the channel is in use while it is received */
 struct post {
 	struct list_head entry;
@@ -166,6 +173,9 @@ struct client {
 	struct list_head awaited; /* not empty: nothing is taken from it */
 	struct list_head held; /* its own messages, in the order of their stamps */
 	struct list_head leftover; /* of others, that it did not take; while it disconnects */
+
+	struct list_head released;
+	unsigned int n_released;
 
 	struct list_head posts;
 	unsigned int n_posts;
@@ -314,6 +324,7 @@ void activator_clear(struct client *c);
 int name_acquire(struct peer *p, const char *name, u64 flags, u64 *ret_flags);
 int name_release(struct peer *p, const char *name);
 void names_end(struct peer *p);
+void names_forget_released(struct client *c);
 void names_changed(struct bus *bus, const char *name);
 
 #endif

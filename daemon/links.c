@@ -124,26 +124,38 @@ void links_note_move(struct peer *from, struct peer *to, u64 name_id)
 	noted.name_id = name_id;
 }
 
+static void tell_moved(struct peer *caller)
+{
+	const struct ctl_moved body = { .name_id = noted.name_id,
+					.from = noted.from->conn.id,
+					.to = noted.to->conn.id };
+	const struct lane_put put = { .type = CTL_REC_MOVED, .length = sizeof(body) };
+
+	if (link_call(caller, noted.to) < 0 || caller->kind != PEER_NATIVE)
+		return;
+	client_put_soft(native_peer(caller), &put, &body);
+	client_put_ahead(native_peer(caller), &(struct ctl_ahead){ .name_id = body.name_id,
+								   .from = body.from,
+								   .to = body.to });
+}
+
+/* It may have called directly, and never through the daemon. */
+static void tell_introduced(struct client *c, void *data)
+{
+	if (!link_exists(&c->peer, noted.from) && &c->peer != noted.to)
+		tell_moved(&c->peer);
+}
+
 void links_settle_move(bool happened)
 {
-	struct ctl_moved body = { .name_id = noted.name_id };
-	const struct lane_put put = { .type = CTL_REC_MOVED, .length = sizeof(body) };
-	struct ctl_ahead ahead = { .name_id = noted.name_id };
 	struct rb_node *node;
-	struct link *l;
 
 	if (happened && noted.from) {
-		ahead.from = body.from = noted.from->conn.id;
-		ahead.to = body.to = noted.to->conn.id;
 		bridge_calls_moved(noted.from, noted.to);
-		for (node = rb_first(&noted.from->callers); node; node = rb_next(node)) {
-			l = rb_entry(node, struct link, node);
-			if (link_call(l->caller, noted.to) < 0 ||
-			    l->caller->kind != PEER_NATIVE)
-				continue;
-			client_put_soft(native_peer(l->caller), &put, &body);
-			client_put_ahead(native_peer(l->caller), &ahead);
-		}
+		for (node = rb_first(&noted.from->callers); node; node = rb_next(node))
+			tell_moved(rb_entry(node, struct link, node)->caller);
+		if (noted.from->kind == PEER_NATIVE)
+			intro_each(native_peer(noted.from), tell_introduced, NULL);
 	}
 	noted.from = NULL;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Names: core does the work; this tells clients what cached answers are no longer true. */
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "classic/bridge.h"
 #include "client.h"
@@ -110,21 +112,76 @@ static struct peer *successor(const struct core_name_record *record)
 	return holder_of(name->activator->holder);
 }
 
+/*
+ * What a live owner has in its lanes and its memory stays with it when it gives the name back to
+ * the activator, and so does its duty to answer: it goes on reading and answers, or it ends, and
+ * what it had not read goes to the activator then (death.c). So the calls move then, too.
+ */
+#define RELEASED_MAX 64
+
+static void forget_released(struct client *c, struct released *r)
+{
+	list_del(&r->entry);
+	c->n_released--;
+	free(r);
+}
+
+void names_forget_released(struct client *c)
+{
+	struct released *r, *next;
+
+	list_for_each_entry_safe(r, next, &c->released, entry)
+		forget_released(c, r);
+}
+
+/* Beyond the bound the oldest is forgotten: then its callers hear that their calls are dead. */
+static void note_released(struct client *c, const char *name, u64 name_id)
+{
+	struct released *r, *next;
+
+	list_for_each_entry_safe(r, next, &c->released, entry)
+		if (r->name_id == name_id)
+			forget_released(c, r);
+	if (c->n_released == RELEASED_MAX)
+		forget_released(c, list_first_entry(&c->released, struct released, entry));
+	r = malloc(sizeof(*r) + strlen(name) + 1);
+	if (!r)
+		return;
+	r->name_id = name_id;
+	strcpy(r->name, name);
+	list_add_tail(&r->entry, &c->released);
+	c->n_released++;
+}
+
+static void move_released(struct client *c)
+{
+	struct owner now;
+	struct released *r;
+
+	list_for_each_entry(r, &c->released, entry) {
+		now = acting_owner(bus_of(&c->peer), r->name);
+		if (now.id != r->name_id || now.peer->conn.kind != CORE_KIND_ACTIVATOR)
+			continue;
+		links_note_move(&c->peer, now.peer, r->name_id);
+		links_settle_move(true);
+	}
+	names_forget_released(c);
+}
+
 int name_release(struct peer *p, const char *name)
 {
 	struct bus *bus = bus_of(p);
 	struct core_name_record *record = core_name_holder_find(&p->conn.names, name);
-	struct peer *next = record ? successor(record) : NULL;
+	bool to_activator = record && successor(record);
 	struct owner before = acting_owner(bus, name);
-	int r;
+	int r = core_conn_release(&p->conn, name);
 
-	if (next)
-		links_note_move(p, next, before.id);
-	r = core_conn_release(&p->conn, name);
-	links_settle_move(r == 0);
-	if (r == 0)
-		follow(bus, name, before);
-	return r;
+	if (r < 0)
+		return r;
+	if (to_activator && p->kind == PEER_NATIVE)
+		note_released(native_peer(p), name, before.id);
+	follow(bus, name, before);
+	return 0;
 }
 
 static void tell_end(struct bus *bus, struct peer *p, const struct core_name_change *change)
@@ -146,6 +203,8 @@ void names_end(struct peer *p)
 	struct core_name_change change;
 	struct peer *next;
 
+	if (p->kind == PEER_NATIVE)
+		move_released(native_peer(p));
 	for (;;) {
 		record = list_first_entry_or_null(&p->conn.names.records, struct core_name_record,
 						  holder_entry);

@@ -62,6 +62,9 @@ enum ctl_sock_type {
  * @arg_size:	bytes of the command structure with its items, behind this
  * @extra_size:	bytes behind that, at ALIGN8(arg_size): struct ctl_hello for HELLO, else 0
  *
+ * RECV of an activator has in msg.msg_size how many bytes of answer its pool has room for: a message
+ * that needs more stays in the queue, EXFULL.
+ *
  * Descriptors: HELLO the client's lane to the daemon; all others none.
  */
 struct ctl_request {

@@ -103,13 +103,32 @@ static void foresee(struct user *u, struct wait *w, struct peer *p, u32 pos,
 		peer_foresee_gone(u, pos, env);
 }
 
+/*
+ * A reply for which there is no room is an outcome. A malformed one is none: it costs its sender
+ * the channel, and the daemon will say what becomes of it.
+ */
+static void pick_reply(struct user *u, struct peer *p, struct wait *w, const struct lane_env *env,
+		       u32 pos, bool *ret_look)
+{
+	int r = user_pick(u, p, env, pos);
+
+	if (r == -ENOBUFS) {
+		w->stays = true;
+		*ret_look = true;
+	} else if (r == -EXFULL || r == -ENOMEM) {
+		w->error = r;
+	} else if (r < 0) {
+		lane_look_break(&u->look, &p->source);
+		peer_over(u, p);
+	}
+}
+
 /* Pick our reply out of a lane; anything else that concerns calls asks for a proper look. */
 static void scan(struct user *u, struct peer *p, struct wait *w, bool *ret_look)
 {
 	struct lane_channel *ch = &p->channel;
 	struct lane_env env;
 	u32 limit, pos = ch->read, n = 0;
-	int r;
 
 	if (!p->looked || lane_snapshot(ch, &limit) < 0)
 		return;
@@ -118,10 +137,7 @@ static void scan(struct user *u, struct peer *p, struct wait *w, bool *ret_look)
 		if (env.type == LANE_REC_MSG && env.flags & LANE_F_REPLY &&
 		    env.subject == w->cookie) {
 			w->passed |= pos != ch->read;
-			r = user_pick(u, p, &env, pos);
-			w->stays |= r == -ENOBUFS;
-			*ret_look |= r == -ENOBUFS;
-			w->error = r < 0 && r != -ENOBUFS ? r : 0;
+			pick_reply(u, p, w, &env, pos, ret_look);
 			return;
 		}
 		n += 1 + env.fds + env.memfds + (env.bulk ? CROWDED_BULK : 0);

@@ -200,8 +200,10 @@ static void user_close(struct libkdbus *h, int forked)
 	pthread_mutex_lock(&handles_lock);
 	list_del(&u->link);
 	pthread_mutex_unlock(&handles_lock);
-	if (u->connected && !u->dead)
+	if (u->connected && !u->dead) {
+		user_refuse_unread(u);
 		closing_all(u);
+	}
 	if (!u->dead)
 		await_hangup(u);
 	release(u);

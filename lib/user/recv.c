@@ -51,6 +51,20 @@ static void drop(struct user *u, struct message *m)
 	message_discard(u, m);
 }
 
+/*
+ * close(): calls that nobody has read are not answered. What is in the lanes still goes to whom it
+ * may concern; this is not to be had back.
+ */
+void user_refuse_unread(struct user *u)
+{
+	struct core_queue_entry *entry;
+
+	user_lock(u);
+	while ((entry = core_queue_first(&u->queue)))
+		drop(u, container_of(entry, struct message, entry));
+	user_unlock(u);
+}
+
 static void hand_out(struct user *u, struct message *m, bool peek, struct kdbus_msg_info *ret)
 {
 	*ret = (struct kdbus_msg_info){ .offset = m->slice->offset, .msg_size = m->size };
@@ -87,20 +101,39 @@ static int receive(struct user *u, struct kdbus_cmd_recv *cmd, const struct core
 /*
  * An activator's messages wait in the daemon, from where they can still be handed over (ABI 10.6).
  */
+static int ask_remote(struct user *u, const struct kdbus_cmd_recv *cmd, struct answer *a)
+{
+	struct kdbus_cmd_recv copy = *cmd;
+	struct core_slice *reserve = NULL;
+	size_t room;
+	int r;
+
+	/*
+	 * Kept free until the answer is here: what finds no room stays where it is. The answer is
+	 * laid out in a slice that is a little larger (user_take_answer()).
+	 */
+	user_lock(u);
+	room = core_pool_room(&u->pool);
+	if (room > 2 * sizeof(u64))
+		core_pool_alloc(&u->pool, room, false, &reserve);
+	user_unlock(u);
+	copy.msg.msg_size = reserve ? room - 2 * sizeof(u64) : 0;
+	r = user_request(u, KDBUS_CMD_RECV, &copy, sizeof(copy), NULL, -1, a);
+	user_lock(u);
+	core_pool_release(&u->pool, reserve);
+	return r < 0 ? r : a->error;
+}
+
 static int receive_remote(struct user *u, struct kdbus_cmd_recv *cmd)
 {
 	const struct kdbus_cmd_recv *said;
 	struct answer a;
-	int r;
+	int r = ask_remote(u, cmd, &a);
 
-	r = user_request(u, KDBUS_CMD_RECV, cmd, sizeof(*cmd), NULL, -1, &a);
-	if (r == 0)
-		r = a.error;
 	said = a.arg;
-	user_lock(u);
 	/* Take up that nothing waits any more, or the descriptor would go on saying so. */
 	user_pump_one(u, LANE_LOOK_ARM);
-	if ((r == 0 || r == -EAGAIN) && a.arg_size >= sizeof(*said)) {
+	if ((r == 0 || r == -EAGAIN || r == -EXFULL) && a.arg_size >= sizeof(*said)) {
 		cmd->dropped_msgs = said->dropped_msgs;
 		cmd->return_flags = said->return_flags;
 		cmd->msg = (struct kdbus_msg_info){ .offset = u->pool.size };

@@ -315,6 +315,7 @@ int message_payload(struct user *u, const struct kdbus_msg *msg, const struct kd
 u64 message_install_fds(struct user *u, struct message *m, bool accept);
 
 /* RECV (recv.c) */
+void user_refuse_unread(struct user *u);
 int user_recv(struct user *u, struct kdbus_cmd_recv *cmd, const struct core_args *args);
 
 /* Peers (peer.c). Need the lock. */

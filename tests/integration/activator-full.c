@@ -102,10 +102,67 @@ static void everything_at_once(void **state)
 	libkdbus_daemon_stop(daemon);
 }
 
+/*
+ * RECV gives EXFULL for what the pool has no room for, and takes nothing (§14.2): once the program
+ * has freed memory, everything comes, in order, with its descriptors.
+ */
+static void check_full_pool(uint64_t flags)
+{
+	const struct libkdbus_options options = {
+		.flags = KDBUS_HELLO_ACTIVATOR | KDBUS_HELLO_ACCEPT_FD,
+		.name = NAME,
+		.pool_size = 2 << 20,
+	};
+	struct kdbus_cmd_recv cmd = { .size = sizeof(cmd), .flags = flags };
+	const struct kdbus_msg *first, *msg, *last = NULL;
+	struct libkdbus *activator, *sender;
+	struct libkdbus_daemon *daemon;
+	unsigned int n = 0, i;
+	int r;
+
+	assert_int_equal(libkdbus_daemon_start(NULL, &daemon), 0);
+	assert_int_equal(libkdbus_connect(libkdbus_daemon_bus(daemon), &options, &activator), 0);
+	assert_int_equal(libkdbus_connect(libkdbus_daemon_bus(daemon), NULL, &sender), 0);
+	send_full(sender);
+	assert_int_equal(libkdbus_receive(activator, &first), 0);
+	do {
+		send_full(sender);
+		r = libkdbus_receive(activator, &msg);
+		if (r == 0)
+			check_full(last = msg);
+		n++;
+	} while (r == 0);
+	assert_int_equal(r, -EXFULL);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(libkdbus_recv(activator, &cmd), -EXFULL);
+	assert_true(n > 1);
+	assert_int_equal(libkdbus_done(activator, last), 0);
+	/* Still the one that found no room; nothing was lost on the way. */
+	assert_int_equal(libkdbus_receive(activator, &msg), 0);
+	check_full(msg);
+	assert_int_equal(libkdbus_receive(activator, &msg), -EAGAIN);
+	check_full(first);
+	libkdbus_close(sender);
+	libkdbus_close(activator);
+	libkdbus_daemon_stop(daemon);
+}
+
+static void a_full_pool_loses_nothing(void **state)
+{
+	check_full_pool(0);
+}
+
+static void peeking_at_a_full_pool_loses_nothing(void **state)
+{
+	check_full_pool(KDBUS_RECV_PEEK);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(everything_at_once),
+		cmocka_unit_test(a_full_pool_loses_nothing),
+		cmocka_unit_test(peeking_at_a_full_pool_loses_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

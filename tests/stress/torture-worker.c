@@ -34,6 +34,7 @@ struct seen {
 	uint64_t all[2]; /* by id, by name */
 	uint32_t unicast;
 	uint32_t broadcast;
+	uint32_t forgone; /* replies that may have been thrown away */
 };
 
 struct reply {
@@ -496,7 +497,10 @@ static void send_to(struct worker *w, enum kind kind)
 
 static void call_sync(struct worker *w, unsigned int slot)
 {
-	struct letter l = { .slot = slot, .kind = SYNC_CALL, .dst = id_of(w, slot) };
+	unsigned int life = atomic_load(&w->shared->current[slot]);
+	struct letter l = { .slot = slot,
+			    .kind = SYNC_CALL,
+			    .dst = atomic_load(&w->shared->lives[life].id) };
 	const struct kdbus_msg *reply;
 	struct head head;
 	int r;
@@ -507,6 +511,8 @@ static void call_sync(struct worker *w, unsigned int slot)
 	if (r < 0) {
 		if (!refused(&l, r) && (r != -EPIPE || SURVIVES(l.slot)))
 			fail(w, "synchronous call to slot %u: %d", l.slot, r);
+		/* The reply may have been there, and had no room. */
+		w->seen[life].forgone += is_unsure(&l, r);
 		atomic_fetch_add(&w->shared->sync_dead, r == -EPIPE);
 		return;
 	}
@@ -627,7 +633,7 @@ static bool all_here(struct worker *w, bool complain)
 	for (i = 0; i < n; i++) {
 		l = &w->shared->lives[i];
 		sent = atomic_load(&l->accepted[w->slot]);
-		unsure = atomic_load(&l->unsure[w->slot]);
+		unsure = atomic_load(&l->unsure[w->slot]) + w->seen[i].forgone;
 		got = w->seen[i].unicast;
 		if (got + unsure < sent && complain)
 			fprintf(stderr, "# life %u got %u of %u from life %u\n", w->life, got, sent,

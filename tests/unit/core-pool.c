@@ -277,6 +277,20 @@ static size_t model_best_fit(const struct model *m, size_t want)
 	return best;
 }
 
+/* The longest run of free units */
+static size_t model_room(const struct model *m)
+{
+	size_t start, n, most = 0;
+
+	for (start = 0; start < UNITS; start += n + 1) {
+		for (n = 0; start + n < UNITS && !model_busy(m, start + n); n++)
+			;
+		if (n > most)
+			most = n;
+	}
+	return most;
+}
+
 static void model_drop(struct model *m, size_t i)
 {
 	if (!m->slices[i].held && !m->slices[i].published)
@@ -286,10 +300,13 @@ static void model_drop(struct model *m, size_t i)
 static bool step_alloc(struct model *m, size_t size, bool accounted, struct prop_report *report)
 {
 	size_t n = (size + 7) / 8, at = n ? model_best_fit(m, n) : UNITS;
+	size_t room = core_pool_room(&m->pool), most = model_room(m) * 8;
 	struct core_slice *slice;
 	int r = core_pool_alloc(&m->pool, size, accounted, &slice);
 	int want = !n ? -EINVAL : at == UNITS ? -EXFULL : 0;
 
+	if (room != most)
+		return prop_differ(report, "room for %zu instead of %zu", room, most);
 	if (r != want)
 		return prop_differ(report, "alloc %zu: %d instead of %d", size, r, want);
 	if (r)
