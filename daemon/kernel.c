@@ -18,9 +18,11 @@
 #define FS_TYPE	 "kdbusfs"
 #define FS_MAGIC 0x44427573
 
-/* BUS_MAKE with all its items */
+/* struct kdbus_cmd of BUS_MAKE, with all its items */
 struct make {
-	struct kdbus_cmd cmd;
+	u64 size;
+	u64 flags;
+	u64 return_flags;
 	struct {
 		u64 size;
 		u64 type;
@@ -101,7 +103,8 @@ static int open_control(const char *dir)
 static int make_bus(int fd, const char *name, u64 flags)
 {
 	struct make make = {
-		.cmd = { .size = offsetof(struct make, name.name), .flags = flags },
+		.size = offsetof(struct make, name.name),
+		.flags = flags,
 		.bloom = { sizeof(make.bloom), KDBUS_ITEM_BLOOM_PARAMETER, { 64, 8 } },
 		.creator = { sizeof(make.creator), KDBUS_ITEM_ATTACH_FLAGS_SEND,
 			     _KDBUS_ATTACH_ALL },
@@ -113,7 +116,7 @@ static int make_bus(int fd, const char *name, u64 flags)
 	memcpy(make.name.name, name, n);
 	make.name.type = KDBUS_ITEM_MAKE_NAME;
 	make.name.size = offsetof(struct make, name.name) - offsetof(struct make, name) + n;
-	make.cmd.size += n;
+	make.size += n;
 	return ioctl(fd, KDBUS_CMD_BUS_MAKE, &make) < 0 ? -errno : 0;
 }
 

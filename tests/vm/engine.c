@@ -247,6 +247,7 @@ static const void *payload(struct libkdbus *h, const struct kdbus_msg *msg, size
 	const void *address = NULL;
 	int r;
 
+	*ret_size = 0;
 	while ((item = libkdbus_item_next(msg, sizeof(*msg), item))) {
 		r = libkdbus_payload(h, msg, item, &address, ret_size);
 		if (r == 0)
