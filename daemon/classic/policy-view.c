@@ -299,20 +299,30 @@ static void find_shapes(struct table *t)
 	}
 }
 
-/* What comes before a rule that always fits never counts. */
+/* policy.h, rule 6: it says nothing but allow or deny */
+static bool is_plain(const struct policy_rule *rule)
+{
+	return !rule->eavesdrop && rule->requested_reply == rule->allow;
+}
+
+/* It fits replies and eavesdroppers of all kinds. */
+static bool is_absolute(const struct policy_rule *rule)
+{
+	if (rule->kind == POLICY_RECEIVE && rule->allow != rule->eavesdrop)
+		return false;
+	return rule->allow ? !rule->requested_reply || rule->eavesdrop : rule->requested_reply;
+}
+
+/* What comes before a rule that fits everything never counts. */
 static void drop_overruled(struct table *t)
 {
 	uint32_t i;
 
 	for (i = t->n; i-- > 0;) {
 		const struct policy_rule *rule = &t->rules[i]->rule;
-		bool every_reply = rule->allow ? !rule->requested_reply || rule->eavesdrop :
-						 rule->requested_reply;
 
-		if (rule->kind == POLICY_RECEIVE && rule->allow != rule->eavesdrop)
-			every_reply = false;
-		if (every_reply && !rule->type && rule->broadcast == POLICY_ANY &&
-		    always_fits(t->rules[i], DBUSP_SIGNAL)) {
+		if ((is_plain(rule) || is_absolute(rule)) && !rule->type &&
+		    rule->broadcast == POLICY_ANY && always_fits(t->rules[i], DBUSP_SIGNAL)) {
 			t->n -= i;
 			memmove(t->rules, t->rules + i, t->n * sizeof(struct policy_entry *));
 			return;

@@ -22,7 +22,12 @@
  * 5. A requested reply: an allow rule matches replies only if they were asked for, unless it says
  *    requested_reply="false" or eavesdrop="true"; a deny rule matches only those nobody asked for,
  *    unless it says requested_reply="true".
- * 6. Views refer to their policy, verdicts to rules of the view they come from.
+ * 6. A rule about all messages without any condition of rule 5, of eavesdropping or of number - as
+ *    <deny send_destination="*"/> - has all rules of its kind before it forgotten: what it does not
+ *    match for rule 5 is refused, not decided by them. (The manual says otherwise, but so it is in
+ *    dbus-daemon, and it errs on the safe side. dbus-daemon does the same with rules that do have
+ *    such conditions, against the examples of its manual; here those forget nothing.)
+ * 7. Views refer to their policy, verdicts to rules of the view they come from.
  *
  * No I/O, no globals. A policy and its views are used by one thread at a time.
  * dbus-daemon(1), "<policy>", "<deny>".

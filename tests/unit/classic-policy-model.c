@@ -130,6 +130,14 @@ struct naive {
 	unsigned int n;
 };
 
+/* policy.h, rule 6 */
+static bool naive_forgets(const struct policy_rule *r)
+{
+	return !r->name && !r->path && !r->interface && !r->member && !r->error && !r->type &&
+	       !r->eavesdrop && r->requested_reply == r->allow && r->broadcast == POLICY_ANY &&
+	       !r->min_fds && r->max_fds == UINT32_MAX;
+}
+
 static void naive_section(const struct state *s, enum policy_context context, uint32_t gid,
 			  const struct who *who, enum policy_kind kind,
 			  const struct policy_msg *m, const char *const *peer, struct naive *ret)
@@ -138,8 +146,11 @@ static void naive_section(const struct state *s, enum policy_context context, ui
 
 	for (i = 0; i < s->n; i++) {
 		if (s->rules[i].rule.kind != kind ||
-		    !naive_applies(&s->rules[i], context, gid, who) ||
-		    !naive_matches(&s->rules[i].rule, m, peer))
+		    !naive_applies(&s->rules[i], context, gid, who))
+			continue;
+		if (naive_forgets(&s->rules[i].rule))
+			*ret = (struct naive){ NULL, 0 };
+		if (!naive_matches(&s->rules[i].rule, m, peer))
 			continue;
 		ret->last = &s->rules[i].rule;
 		ret->n++;
