@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'repo'))
 from bus import Bus  # noqa: E402
 from rawbus import CALL, DESTINATION, DRIVER, ERROR, ERROR_NAME, INTERFACE, MEMBER, Peer  # noqa: E402
-from rawbus import Refused, REPLY_SERIAL, RETURN, SENDER, SIGNAL, text  # noqa: E402
+from rawbus import open_to_all, Refused, REPLY_SERIAL, RETURN, SENDER, SIGNAL, text  # noqa: E402
 from tap import Plan  # noqa: E402
 
 SEED = int(os.environ.get('POLICY_SEED', '1'))
@@ -121,7 +121,7 @@ class World:
 
     def __init__(self, daemon, policy, users):
         self.folder = tempfile.TemporaryDirectory(prefix='policy-')
-        os.chmod(self.folder.name, 0o755)
+        open_to_all(self.folder.name)
         self.socket = os.path.join(self.folder.name, 'socket')
         config = os.path.join(self.folder.name, 'bus.conf')
         with open(config, 'w', encoding='utf-8') as file:

@@ -14,7 +14,8 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'repo'))
-from rawbus import DRIVER, ERROR, ERROR_NAME, MEMBER, PATIENCE, Peer, Refused, RETURN, text  # noqa: E402
+from rawbus import DRIVER, ERROR, ERROR_NAME, MEMBER, open_to_all, PATIENCE, Peer  # noqa: E402
+from rawbus import Refused, RETURN, SENDER, text  # noqa: E402
 from tap import Plan  # noqa: E402
 
 DAEMON = sys.argv[1]
@@ -29,7 +30,7 @@ class Place:
 
     def __init__(self, content=OPEN):
         self.folder = tempfile.TemporaryDirectory(prefix='startup-')
-        os.chmod(self.folder.name, 0o755)
+        open_to_all(self.folder.name)
         self.socket = self.path('socket')
         self.config(content)
         self.pids = []
@@ -87,7 +88,12 @@ def gone(pid):
             if os.waitpid(pid, os.WNOHANG)[0]:
                 return True
         except ChildProcessError:
-            if not os.path.exists(f'/proc/{pid}'):
+            # One that is dead and not waited for yet has gone as well.
+            try:
+                with open(f'/proc/{pid}/stat', encoding='utf-8') as file:
+                    if file.read().rsplit(')', 1)[1].split()[0] == 'Z':
+                        return True
+            except (FileNotFoundError, ProcessLookupError):
                 return True
         time.sleep(0.01)
     return False
@@ -234,6 +240,11 @@ def options_overrule_the_configuration():
         place.peer()
 
 
+def status_of(pid):
+    with open(f'/proc/{pid}/status', encoding='utf-8') as file:
+        return dict(line.split(':', 1) for line in file)
+
+
 def another_user():
     """Sockets and pid file are made as root; then nothing of it is left."""
     with Place() as place:
@@ -242,8 +253,9 @@ def another_user():
         result = place.run('--print-pid')
         pid = int(result.stdout)
         place.pids.append(pid)
-        with open(f'/proc/{pid}/status', encoding='utf-8') as file:
-            status = dict(line.split(':', 1) for line in file)
+        # dbus-daemon changes it last of all.
+        until(lambda: '65534' in status_of(pid)['Uid'])
+        status = status_of(pid)
         if set(status['Uid'].split()) != {'65534'} or set(status['Gid'].split()) != {'65534'}:
             yield f'{status["Uid"]} {status["Gid"]}'
         if status['Groups'].strip() or int(status['CapEff'], 16) & ~(1 << 29):
@@ -383,8 +395,11 @@ def new_services_are_announced():
         # It may be told of the file under its first name, too.
         names = b''
         while b'a.b\0' not in names:
-            if peer.receive().fields.get(MEMBER) == 'ActivatableServicesChanged':
+            got = peer.receive().fields
+            if got.get(MEMBER) == 'ActivatableServicesChanged':
                 names = peer.driver('ListActivatableNames').body
+            if got.get(SENDER) != DRIVER:
+                yield f'{got}'
         process.terminate()
         process.communicate(timeout=PATIENCE)
 
