@@ -21,6 +21,7 @@ static void client_ready(struct source *source, u32 events)
 {
 	struct client *c = container_of(source, struct client, source);
 
+	c->readable = true;
 	client_heat(c);
 }
 
@@ -177,13 +178,19 @@ void client_take_all(struct client *c)
 	take_records(c, ~0U);
 }
 
-/* Returns whether the socket is empty; *@ret_any: whether it was not before. */
+/*
+ * Returns whether the socket is empty; *@ret_any: whether it was not before. It is asked only if
+ * epoll has said that there is something, or the channel is over: what comes later epoll says before
+ * the daemon sleeps.
+ */
 static bool drain(struct client *c, bool *ret_any)
 {
 	unsigned int n;
 	int r = 0;
 
 	*ret_any = client_act(c);
+	if (!c->readable && !c->channel.broken && !c->channel.hungup)
+		return true;
 	for (n = 0; n < MESSAGES_A_ROUND && r == 0 && !c->doomed; n++) {
 		r = lane_channel_recv(&c->channel);
 		*ret_any |= client_act(c) || r == 0;
@@ -192,6 +199,7 @@ static bool drain(struct client *c, bool *ret_any)
 		broke(c);
 	if (r == -ECONNRESET)
 		c->hungup = true;
+	c->readable = r == 0;
 	return r < 0;
 }
 

@@ -141,6 +141,7 @@ struct client {
 	struct node *node;
 	struct endpoint *ep; /* opened on; NULL: control */
 	struct lane_channel channel;
+	bool readable; /* its socket, as far as epoll has said and nobody has looked since */
 	bool hungup;
 	bool doomed;
 
