@@ -22,10 +22,16 @@
 #define ACCOUNT_HANDLES_MAX 4096U
 #define ACCOUNT_FILE_BYTES  (64UL << 10) /* what a descriptor that is handed back counts as */
 
+/*
+ * @handles:	all of it, connected or not
+ * @classic:	those that are classic peers and have said Hello
+ * @bytes:	that are held for it
+ */
 struct account {
 	struct rb_node node;
 	uid_t uid;
 	unsigned int handles;
+	unsigned int classic;
 	size_t bytes;
 };
 

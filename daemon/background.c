@@ -91,9 +91,7 @@ int pidfile_write(const char *path)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644), r = 0;
 
-	if (fd < 0)
-		r = -errno;
-	else if (dprintf(fd, "%d\n", (int)getpid()) < 0)
+	if (fd < 0 || dprintf(fd, "%d\n", (int)getpid()) < 0)
 		r = -errno;
 	if (fd >= 0 && close(fd) < 0 && r == 0)
 		r = -errno;

@@ -38,6 +38,7 @@ static struct waiter *waiter_add(struct activation *a, struct cpeer *from, const
 	}
 	w->held = sizeof(*w) + (start ? 0 : size);
 	from->held += w->held;
+	from->held_fds += w->fds ? w->fds->n : 0;
 	list_add_tail(&w->entry, &a->waiters);
 	return w;
 }
@@ -45,6 +46,7 @@ static struct waiter *waiter_add(struct activation *a, struct cpeer *from, const
 static void waiter_free(struct waiter *w)
 {
 	w->from->held -= w->held;
+	w->from->held_fds -= w->fds ? w->fds->n : 0;
 	list_del(&w->entry);
 	cbuf_unref(w->message);
 	cfds_unref(w->fds);
@@ -144,15 +146,21 @@ void activation_fail(struct activation *a, const char *error, const char *text)
 
 static bool has_room(struct cpeer *from, const struct cmsg *m)
 {
+	const struct config_limits *limits = classic_limits(from->classic);
 	size_t size = sizeof(struct waiter) + m->header.frame.total_len;
-	long max = classic_limits(from->classic)->max_incoming_bytes;
+	unsigned int fds = m->fds ? m->fds->n : 0;
+	const char *name = "max_incoming_bytes";
+	long max = limits->max_incoming_bytes;
 
-	if (from->held + size <= (size_t)max)
-		return true;
+	if (from->held + size <= (size_t)max) {
+		name = "max_incoming_unix_fds";
+		max = limits->max_incoming_unix_fds;
+		if (!fds || from->held_fds + fds <= (unsigned long)max)
+			return true;
+	}
 	driver_error(from, m, DBUS_ERROR("LimitsExceeded"),
-		     "Too much of \"%s\" waits for services that are being started "
-		     "(max_incoming_bytes=%ld)",
-		     from->name, max);
+		     "Too much of \"%s\" waits for services that are being started (%s=%ld)",
+		     from->name, name, max);
 	return false;
 }
 

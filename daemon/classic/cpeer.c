@@ -146,6 +146,7 @@ int cpeer_join(struct cpeer *c)
 	c->state = CPEER_ACTIVE;
 	c->classic->n_incomplete--;
 	c->classic->n_active++;
+	c->account->classic++;
 	listen_review(c->classic);
 	core_notify_id(&c->conn, KDBUS_ITEM_ID_ADD);
 	return 0;
@@ -191,10 +192,12 @@ void cpeer_doom(struct cpeer *c, const char *format, ...)
 		va_end(args);
 		cpeer_log(c, "disconnected: %s", text);
 	}
-	if (c->state == CPEER_ACTIVE || c->state == CPEER_MONITOR)
+	if (c->state == CPEER_ACTIVE || c->state == CPEER_MONITOR) {
 		c->classic->n_active--;
-	else
+		c->account->classic--;
+	} else {
 		c->classic->n_incomplete--;
+	}
 	c->was = c->state;
 	c->state = CPEER_DOOMED;
 	list_move_tail(&c->entry, &c->classic->doomed);

@@ -92,16 +92,6 @@ void driver_owner_changed(struct classic *k, const char *name, struct peer *befo
 
 /* ---- Hello ---- */
 
-static unsigned int count_of_uid(const struct classic *k, uid_t uid)
-{
-	struct cpeer *c;
-	unsigned int n = 0;
-
-	list_for_each_entry(c, &k->peers, entry)
-		n += c->uid == uid && (c->state == CPEER_ACTIVE || c->state == CPEER_MONITOR);
-	return n;
-}
-
 static bool may_join(struct driver_call *call)
 {
 	const struct config_limits *limits = classic_limits(call->classic);
@@ -114,8 +104,8 @@ static bool may_join(struct driver_call *call)
 			     limits->max_completed_connections);
 		return false;
 	}
-	if (!c->anonymous && count_of_uid(call->classic, c->uid) >=
-				     (unsigned long)limits->max_connections_per_user) {
+	if (!c->anonymous &&
+	    c->account->classic >= (unsigned long)limits->max_connections_per_user) {
 		driver_error(c, call->m, DBUS_ERROR("LimitsExceeded"),
 			     "The maximum number of active connections for UID %u has been reached "
 			     "(max_connections_per_user=%ld)",
