@@ -49,6 +49,10 @@ check-debug-kernel: ## run the tests of the module on a kernel that looks for bu
 module: ## build kdbus.ko into build/; KDIR names the kernel headers, default the running kernel's
 	@module/build $(KDIR)
 
+.PHONY: dkms
+dkms: ## lay out the source of the module for DKMS, in build/dkms/
+	@module/dkms
+
 .PHONY: install
 install: ## install what is built; PREFIX (default /usr/local) and DESTDIR are honoured
 	@[ -e $(BUILD)/build.ninja ] || { echo 'nothing built yet; run: make' >&2; exit 1; }

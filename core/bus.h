@@ -171,6 +171,7 @@ struct core_bus {
  *	slice any more.
  * @wake: something changed for pollers or a synchronous caller: first message, first
  *	loss, an outcome, death. May be called with any lock but domain held.
+ * @lost: a connection has lost a message; for statistics, may be NULL. conn(to) is held.
  *
  * The first four are needed for connections with an inbox (core/conn.h) only. No
  * operation may change the bus, not even end a connection that fails: that comes after
@@ -185,6 +186,7 @@ struct core_host_ops {
 		    size_t to_offset, size_t bytes);
 	void (*free)(struct core_conn *conn, struct core_entry *entry);
 	void (*wake)(struct core_conn *conn);
+	void (*lost)(struct core_conn *conn);
 };
 
 /**

@@ -100,6 +100,8 @@ void core_conn_lose(struct core_conn *to)
 		to->sink->lose(to);
 	else if (core_inbox_lose(&to->inbox))
 		ops_of(to)->wake(to);
+	if (ops_of(to)->lost)
+		ops_of(to)->lost(to);
 }
 
 void core_deliver_to_monitors(const struct core_parcel *parcel)

@@ -14,7 +14,7 @@ void core_match_index_init(struct core_match_index *index, size_t bloom_size)
 	unsigned int kind;
 
 	index->bloom_size = bloom_size;
-	index->serial = 0;
+	memset(index->serial, 0, sizeof(index->serial));
 	for (kind = 0; kind < CORE_MATCH_KINDS; kind++)
 		index->trees[kind] = RB_ROOT;
 }
@@ -26,7 +26,7 @@ void core_match_set_init(struct core_match_set *set, struct core_match_index *in
 	set->index = index;
 	INIT_LIST_HEAD(&set->entries);
 	set->n_entries = 0;
-	set->serial = 0;
+	memset(set->serial, 0, sizeof(set->serial));
 }
 
 static void entry_unfile(struct core_match_index *index, struct core_match_entry *entry)
@@ -140,6 +140,7 @@ bool core_match_test(const struct core_match_set *set, const struct core_signal 
 
 struct search {
 	struct core_match_index *index;
+	unsigned int lane;
 	const struct core_signal *signal;
 	void (*visit)(struct core_match_set *set, void *data);
 	void *data;
@@ -148,15 +149,16 @@ struct search {
 static void search_bucket(const struct search *search, const struct core_match_bucket *bucket)
 {
 	const struct core_match_slot *slot;
+	unsigned int lane = search->lane;
 
 	list_for_each_entry(slot, &bucket->slots, link) {
 		struct core_match_set *set = slot->entry->set;
 
 		core_step();
-		if (set->serial == search->index->serial ||
+		if (set->serial[lane] == search->index->serial[lane] ||
 		    !core_match_entry_passes(slot->entry, search->signal))
 			continue;
-		set->serial = search->index->serial;
+		set->serial[lane] = search->index->serial[lane];
 		search->visit(set, search->data);
 	}
 }
@@ -246,17 +248,24 @@ static void search_note(const struct search *search)
 	search_key(search, key);
 }
 
-void core_match_find(struct core_match_index *index, const struct core_signal *signal,
-		     void (*visit)(struct core_match_set *set, void *data), void *data)
+void core_match_find_lane(struct core_match_index *index, unsigned int lane,
+			  const struct core_signal *signal,
+			  void (*visit)(struct core_match_set *set, void *data), void *data)
 {
 	const struct search search = {
-		.index = index, .signal = signal, .visit = visit, .data = data
+		.index = index, .lane = lane, .signal = signal, .visit = visit, .data = data
 	};
 
-	index->serial++;
+	index->serial[lane]++;
 	search_key(&search, (struct core_match_key){ .kind = CORE_MATCH_ALL });
 	if (signal->type == 0)
 		search_user(&search);
 	else
 		search_note(&search);
+}
+
+void core_match_find(struct core_match_index *index, const struct core_signal *signal,
+		     void (*visit)(struct core_match_set *set, void *data), void *data)
+{
+	core_match_find_lane(index, 0, signal, visit, data);
 }

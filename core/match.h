@@ -40,7 +40,9 @@
  * Lock rule: one sleeping lock per bus covers the index and all sets in it. It
  * is held exclusively for core_match_add(), core_match_remove(),
  * core_match_clear() and core_match_find() (which marks the sets it has
- * visited), at least shared for core_match_test(). Searching and testing read
+ * visited), at least shared for core_match_test(). It is also enough to hold it
+ * shared for core_match_find_lane() if no other search uses the same lane:
+ * each lane has marks of its own. Searching and testing read
  * the sender's names: the name registry's lock is held at least shared, and was
  * taken before.
  */
@@ -51,16 +53,19 @@ struct core_name_holder;
 /* How entries are filed; see match-index.h. */
 #define CORE_MATCH_KINDS 10
 
+/* Searches that can go on at once. */
+#define CORE_MATCH_LANES 8
+
 /**
  * struct core_match_index - all match entries of a bus
  * @bloom_size:	bytes of a bloom filter on this bus
  * @trees:	by kind of key, the buckets in order of their keys
- * @serial:	number of the current search
+ * @serial:	per lane, number of the current search
  */
 struct core_match_index {
 	size_t bloom_size;
 	struct rb_root trees[CORE_MATCH_KINDS];
-	u64 serial;
+	u64 serial[CORE_MATCH_LANES];
 };
 
 /**
@@ -68,13 +73,13 @@ struct core_match_index {
  * @index:	the index of its bus
  * @entries:	in the order they were added
  * @n_entries:	how many
- * @serial:	the last search that visited it
+ * @serial:	per lane, the last search that visited it
  */
 struct core_match_set {
 	struct core_match_index *index;
 	struct list_head entries;
 	unsigned int n_entries;
-	u64 serial;
+	u64 serial[CORE_MATCH_LANES];
 };
 
 /**
@@ -196,5 +201,20 @@ bool core_match_test(const struct core_match_set *set, const struct core_signal 
  */
 void core_match_find(struct core_match_index *index, const struct core_signal *signal,
 		     void (*visit)(struct core_match_set *set, void *data), void *data);
+
+/**
+ * core_match_find_lane() - the same, along with other searches
+ * @index:	the index of the bus
+ * @lane:	less than CORE_MATCH_LANES; one search at a time has it
+ * @signal:	see core_match_find()
+ * @visit:	see core_match_find()
+ * @data:	for @visit
+ *
+ * Context: index lock held at least shared, also while @visit runs, and
+ * whatever makes sure that nobody else has the lane.
+ */
+void core_match_find_lane(struct core_match_index *index, unsigned int lane,
+			  const struct core_signal *signal,
+			  void (*visit)(struct core_match_set *set, void *data), void *data);
 
 #endif

@@ -158,6 +158,7 @@ int core_pool_alloc(struct core_pool *pool, size_t size, bool accounted,
 	slice->held = true;
 	slice->published = false;
 	slice->accounted = accounted;
+	pool->used += size;
 	if (accounted)
 		pool->accounted += size;
 	busy_insert(pool, slice);
@@ -178,6 +179,7 @@ static void free_slice(struct core_pool *pool, struct core_slice *slice)
 	struct core_slice *neighbour;
 
 	rb_erase(&slice->node, &pool->busy);
+	pool->used -= slice->size;
 	slice->busy = false;
 	if (!list_is_last(&slice->all, &pool->all)) {
 		neighbour = list_next_entry(slice, all);

@@ -52,12 +52,14 @@ struct core_slice {
  * struct core_pool - the partition of a pool
  * @size:      bytes
  * @accounted: bytes in slices that count for the quota (invariant 5)
+ * @used:      bytes in slices that are not free
  *
  * The other fields are private.
  */
 struct core_pool {
 	size_t size;
 	size_t accounted;
+	size_t used;
 	struct list_head all;
 	struct rb_root free;
 	struct rb_root busy;

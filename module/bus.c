@@ -9,9 +9,11 @@
 static void free_bus(struct kref *ref)
 {
 	struct kbus_bus *bus = container_of(ref, struct kbus_bus, ref);
+	unsigned int i;
 
 	kbus_proc_release(&bus->creator);
-	mutex_destroy(&bus->match_lock);
+	for (i = 0; i < CORE_MATCH_LANES; i++)
+		mutex_destroy(&bus->lanes[i]);
 	kfree(bus);
 }
 
@@ -30,12 +32,14 @@ void kbus_bus_put(struct kbus_bus *bus)
 static struct kbus_bus *new_bus(u64 creator_mask)
 {
 	struct kbus_bus *bus = kzalloc(sizeof(*bus), GFP_KERNEL_ACCOUNT);
+	unsigned int i;
 
 	if (!bus)
 		return NULL;
 	kref_init(&bus->ref);
 	init_rwsem(&bus->lock);
-	mutex_init(&bus->match_lock);
+	for (i = 0; i < CORE_MATCH_LANES; i++)
+		mutex_init(&bus->lanes[i]);
 	kbus_proc_gather(&bus->creator, creator_mask);
 	return bus;
 }

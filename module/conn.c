@@ -9,6 +9,7 @@
 #include "notify.h"
 #include "pool-file.h"
 #include "record.h"
+#include "tracepoints.h"
 
 static int check(struct kbus_endpoint *ep, const struct core_opener *opener,
 		 struct kbus_arg *arg, struct core_hello *ret_hello)
@@ -180,11 +181,13 @@ int kbus_conn_hello(struct kbus_endpoint *ep, struct file *file, struct kbus_arg
 	r = prepare(conn, &hello);
 	if (!r)
 		r = connect(conn, &args, arg);
-	if (r)
+	if (r) {
 		free_conn(conn);
-	else
-		*ret_conn = conn;
-	return r;
+		return r;
+	}
+	trace_kdbus_conn(conn, true);
+	*ret_conn = conn;
+	return 0;
 }
 
 void kbus_conn_end(struct kbus_conn *conn)
@@ -192,6 +195,7 @@ void kbus_conn_end(struct kbus_conn *conn)
 	struct kbus_bus *bus = conn->ep->bus;
 	struct kbus_domain *domain = kbus_domain_of(bus->core.domain);
 
+	trace_kdbus_conn(conn, false);
 	mutex_lock(&domain->lock);
 	down_write(&bus->lock);
 	core_conn_disconnect(&conn->core);

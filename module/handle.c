@@ -215,6 +215,14 @@ static int mmap(struct file *file, struct vm_area_struct *vma)
 	return kbus_pool_mmap(handle->conn->pool, handle->conn->core.inbox.pool.size, vma);
 }
 
+static void show_fdinfo(struct seq_file *seq, struct file *file)
+{
+	struct handle *handle = file->private_data;
+
+	if (state_of(handle) == CORE_HANDLE_CONNECTED)
+		kbus_conn_show(handle->conn, seq);
+}
+
 const struct file_operations kbus_control_fops = {
 	.owner = THIS_MODULE,
 	.open = open_handle,
@@ -235,6 +243,7 @@ const struct file_operations kbus_endpoint_fops = {
 	.poll = poll,
 	.mmap = mmap,
 	.llseek = noop_llseek,
+	.show_fdinfo = show_fdinfo,
 };
 
 bool kbus_handle_is(const struct file *file)

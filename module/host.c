@@ -8,6 +8,7 @@
 #include "life.h"
 #include "message.h"
 #include "pool-file.h"
+#include "tracepoints.h"
 
 /* A notification with the longest name fits. */
 #define NOTICE_MAX 512
@@ -183,10 +184,19 @@ static void wake(struct core_conn *core)
 		wake_up_all(&conn->wait);
 }
 
+static void lost(struct core_conn *core)
+{
+	struct kbus_conn *conn = kbus_conn_of(core);
+
+	conn->lost++;
+	trace_kdbus_drop(conn, core->inbox.lost);
+}
+
 const struct core_host_ops kbus_host_ops = {
 	.prepare = prepare,
 	.fill = fill,
 	.copy = copy,
 	.free = free_entry,
 	.wake = wake,
+	.lost = lost,
 };

@@ -3,6 +3,7 @@
 #define MODULE_LIFE_H
 
 #include <linux/poll.h>
+#include <linux/seq_file.h>
 
 #include "arg.h"
 #include "object.h"
@@ -36,6 +37,15 @@ void kbus_conn_end(struct kbus_conn *conn);
  * @table: who polls
  */
 __poll_t kbus_conn_poll(struct kbus_conn *conn, struct file *file, poll_table *table);
+
+/**
+ * kbus_conn_show() - print what is known of it, for /proc/PID/fdinfo/FD
+ * @conn: connection
+ * @seq:  where to
+ *
+ * One "kdbus-WHAT: VALUE" a line; new ones may be added, their order is not fixed.
+ */
+void kbus_conn_show(struct kbus_conn *conn, struct seq_file *seq);
 
 /**
  * kbus_conn_arm() - look after the deadlines of its calls

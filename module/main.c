@@ -3,6 +3,9 @@
 
 #include "fs.h"
 
+#define CREATE_TRACE_POINTS
+#include "tracepoints.h"
+
 static int __init kbus_init(void)
 {
 	return kbus_fs_register();

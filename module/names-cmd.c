@@ -2,6 +2,7 @@
 #include "creds.h"
 #include "life.h"
 #include "peer.h"
+#include "tracepoints.h"
 
 /* The commands that change the bus: each has it for itself. */
 
@@ -25,16 +26,19 @@ int kbus_peer_name_acquire(struct kbus_conn *conn, struct kbus_arg *arg)
 	bus = lock_bus(conn);
 	r = core_conn_acquire(&conn->core, &cred, name, arg->args.flags, &arg->return_flags);
 	up_write(&bus->lock);
+	trace_kdbus_name(conn, name, true, arg->return_flags, r);
 	return r;
 }
 
 int kbus_peer_name_release(struct kbus_conn *conn, struct kbus_arg *arg)
 {
+	const char *name = core_args_str(&arg->args, KDBUS_ITEM_NAME);
 	struct kbus_bus *bus = lock_bus(conn);
 	int r;
 
-	r = core_conn_release(&conn->core, core_args_str(&arg->args, KDBUS_ITEM_NAME));
+	r = core_conn_release(&conn->core, name);
 	up_write(&bus->lock);
+	trace_kdbus_name(conn, name, false, 0, r);
 	return r;
 }
 

@@ -22,7 +22,8 @@
  *			changes endpoints, connections, names, policy or matches; it stands
  *			for every other lock of core/bus.h then. *Shared* for sending and
  *			receiving
- *	bus.match_lock	searching the match index (a search leaves marks)
+ *	bus.lanes	one of them for a search of the match index, which leaves marks there;
+ *			several broadcasts go on at once
  *	conn.lock	inbox and reply slots of a connection. Only taken with bus.lock held
  *			shared. Two of them in the order of their addresses
  *
@@ -65,7 +66,7 @@ struct kbus_domain {
  * @core:       bus
  * @ref:        endpoints, and the file that owns it
  * @lock:       see above
- * @match_lock: see above
+ * @lanes:      see above
  * @dir:        its directory; valid until the bus is torn down
  * @creator:    metadata of the maker, as much as may be shown
  * @wanted:     kinds of metadata that any connection has ever wanted
@@ -74,7 +75,7 @@ struct kbus_bus {
 	struct core_bus core;
 	struct kref ref;
 	struct rw_semaphore lock;
-	struct mutex match_lock;
+	struct mutex lanes[CORE_MATCH_LANES];
 	struct dentry *dir;
 	struct kbus_proc creator;
 	u64 wanted;
@@ -114,6 +115,9 @@ struct kbus_endpoint {
  * @fake:        shows faked metadata
  * @proc:        process metadata as of HELLO
  * @description: description, or an empty string
+ * @sent:        messages it has sent
+ * @received:    messages it has taken; under the locks of the inbox
+ * @lost:        messages it has lost; likewise
  */
 struct kbus_conn {
 	struct core_conn core;
@@ -132,6 +136,9 @@ struct kbus_conn {
 	bool fake;
 	struct kbus_proc proc;
 	char description[CORE_SYSNAME_MAX_LEN + 1];
+	atomic64_t sent;
+	u64 received;
+	u64 lost;
 };
 
 static inline struct kbus_domain *kbus_domain_of(struct core_domain *core)

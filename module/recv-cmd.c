@@ -5,6 +5,7 @@
 #include "peer.h"
 #include "recv.h"
 #include "route.h"
+#include "tracepoints.h"
 
 static int install(struct core_conn *conn, struct core_entry *core, void *data)
 {
@@ -64,6 +65,8 @@ static int receive(struct kbus_conn *conn, u64 flags, s64 priority, struct core_
 	down_read(&bus->lock);
 	other = lock_for_recv(conn, flags, priority);
 	r = core_bus_recv(&conn->core, flags, priority, install, ret_flags, ret);
+	if (!r && !(flags & KDBUS_RECV_PEEK))
+		conn->received++;
 	kbus_unlock_pair(conn, other);
 	up_read(&bus->lock);
 	return r;
@@ -87,6 +90,8 @@ int kbus_peer_recv(struct kbus_conn *conn, struct kbus_arg *arg)
 		r = receive(conn, flags, cmd->priority, &received, &fd_flags);
 	if (r && r != -EAGAIN)
 		return r;
+	if (!r)
+		trace_kdbus_recv(conn, flags, received.offset, received.size);
 	cmd->dropped_msgs = received.dropped;
 	cmd->msg.offset = received.offset;
 	cmd->msg.msg_size = received.size;

@@ -7,6 +7,7 @@
 #include "message.h"
 #include "route.h"
 #include "send.h"
+#include "tracepoints.h"
 
 void kbus_lock_pair(struct kbus_conn *a, struct kbus_conn *b)
 {
@@ -202,16 +203,31 @@ static void visit(struct core_match_set *set, void *data)
 		deliver_or_lose(parcel, to, 0);
 }
 
+/* A lane for a search: one that is free, if there is one. */
+static unsigned int enter_lane(struct kbus_bus *bus)
+{
+	unsigned int first = raw_smp_processor_id() % CORE_MATCH_LANES, lane, i;
+
+	for (i = 0; i < CORE_MATCH_LANES; i++) {
+		lane = (first + i) % CORE_MATCH_LANES;
+		if (mutex_trylock(&bus->lanes[lane]))
+			return lane;
+	}
+	mutex_lock(&bus->lanes[first]);
+	return first;
+}
+
 static int send_broadcast(struct core_parcel *parcel)
 {
 	struct kbus_bus *bus = kbus_bus_of(parcel->bus);
 	struct core_signal signal;
+	unsigned int lane;
 
 	to_monitors(parcel);
 	core_send_signal(parcel, &signal);
-	mutex_lock(&bus->match_lock);
-	core_match_find(&bus->core.matches, &signal, visit, parcel);
-	mutex_unlock(&bus->match_lock);
+	lane = enter_lane(bus);
+	core_match_find_lane(&bus->core.matches, lane, &signal, visit, parcel);
+	mutex_unlock(&bus->lanes[lane]);
 	return 0;
 }
 
@@ -286,14 +302,16 @@ int kbus_route(struct kbus_message *message, struct core_reply **ret_slot)
 	int r;
 
 	*ret_slot = NULL;
-	for (;;) {
+	do {
 		down_read(&bus->lock);
 		r = route_locked(message, &parcel, ret_slot);
 		up_read(&bus->lock);
 		if (!message->absent)
-			return r;
+			break;
 		r = kbus_message_buffer(message);
-		if (r)
-			return r;
-	}
+	} while (!r);
+	trace_kdbus_send(message, r);
+	if (!r)
+		atomic64_inc(&message->from->sent);
+	return r;
 }

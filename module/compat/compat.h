@@ -21,6 +21,13 @@
 #define compat_uninitialized
 #endif
 
+/* In the assignment of a tracepoint: its string @dst is @src. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
+#define compat_assign_str(dst, src) __assign_str(dst)
+#else
+#define compat_assign_str(dst, src) __assign_str(dst, src)
+#endif
+
 /* All three timestamps of a new inode are now. */
 static inline void compat_inode_times(struct inode *inode)
 {

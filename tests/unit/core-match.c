@@ -279,6 +279,44 @@ static void id_and_name_rules_do_not_filter_notifications(void **state)
 	assert_false(gets_any_note(A));
 }
 
+struct nested {
+	unsigned int outer[N_SETS];
+	unsigned int inner[N_SETS];
+	const struct core_signal *signal;
+};
+
+static void visit_inner(struct core_match_set *set, void *data)
+{
+	((struct nested *)data)->inner[set - sets]++;
+}
+
+/* Another search begins and ends while this one is under way. */
+static void visit_outer(struct core_match_set *set, void *data)
+{
+	struct nested *nested = data;
+
+	nested->outer[set - sets]++;
+	core_match_find_lane(&match_index, 1, nested->signal, visit_inner, nested);
+}
+
+/* match.h, lock rule */
+static void searches_in_two_lanes_do_not_disturb_each_other(void **state)
+{
+	struct core_signal signal = user_signal(KDBUS_DST_ID_BROADCAST);
+	struct nested nested = { .signal = &signal };
+
+	for (int i = 0; i < N_SETS; i++) {
+		add(i);
+		rule_id(KDBUS_ITEM_ID, SENDER);
+		add(i);
+	}
+	core_match_find_lane(&match_index, CORE_MATCH_LANES - 1, &signal, visit_outer, &nested);
+	for (int i = 0; i < N_SETS; i++) {
+		assert_int_equal(nested.outer[i], 1);
+		assert_int_equal(nested.inner[i], N_SETS);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -301,6 +339,7 @@ int main(void)
 		T(nobody_has_the_id_zero),
 		T(an_empty_name_of_33_bytes_never_matches),
 		T(id_and_name_rules_do_not_filter_notifications),
+		T(searches_in_two_lanes_do_not_disturb_each_other),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
