@@ -38,7 +38,16 @@ static unsigned int draw(struct world *w, unsigned int n)
 	return (w->random >> 8) % n;
 }
 
-static unsigned int daemon_fds(const struct world *w)
+/* Lanes, and the page as it is given to a client, are closed by a thread of the daemon, soon. */
+static bool is_memfd(int dir, const char *fd)
+{
+	char target[64] = "";
+
+	return readlinkat(dir, fd, target, sizeof(target) - 1) > 0 &&
+	       !strncmp(target, "/memfd:", 7);
+}
+
+static unsigned int daemon_fds(const struct world *w, bool with_memfds)
 {
 	unsigned int n = 0;
 	struct dirent *e;
@@ -49,7 +58,7 @@ static unsigned int daemon_fds(const struct world *w)
 	dir = opendir(path);
 	assert_non_null(dir);
 	while ((e = readdir(dir)))
-		n += e->d_name[0] != '.';
+		n += e->d_name[0] != '.' && (with_memfds || !is_memfd(dirfd(dir), e->d_name));
 	closedir(dir);
 	return n;
 }
@@ -66,11 +75,11 @@ static void assert_nothing_left(struct world *w)
 {
 	unsigned int tries;
 
-	for (tries = 0; tries < 500000 && daemon_fds(w) != w->fds; tries++) {
+	for (tries = 0; tries < 500000 && daemon_fds(w, true) != w->fds; tries++) {
 		assert_served(w);
 		usleep(200);
 	}
-	assert_int_equal(daemon_fds(w), w->fds);
+	assert_int_equal(daemon_fds(w, true), w->fds);
 }
 
 static int raw_connect(const struct world *w)
@@ -228,6 +237,79 @@ static void broken_hello(void **state)
 	assert_nothing_left(w);
 }
 
+/* A lane as it should be, in a file that is not */
+static int unfit_lane(int right, unsigned int flags, int seals)
+{
+	static unsigned char content[LANE_HEAD_SIZE + LANE_RING_DEFAULT];
+	const size_t huge = 2u << 20, rounded = (sizeof(content) + 4095) & ~(size_t)4095;
+	int fd = memfd_create("unfit", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
+
+	if (fd < 0)
+		return -1;
+	assert_int_equal(ftruncate(fd, (off_t)(flags & MFD_HUGETLB ? huge : rounded)), 0);
+	assert_int_equal(pread(right, content, sizeof(content), 0), sizeof(content));
+	/* There is no write() to huge pages. */
+	if (!(flags & MFD_HUGETLB))
+		assert_int_equal(pwrite(fd, content, sizeof(content), 0), sizeof(content));
+	assert_true(!seals || fcntl(fd, F_ADD_SEALS, seals) == 0);
+	return fd;
+}
+
+/* HELLO with that lane: whether the daemon takes it */
+static bool hello_with(struct world *w, int lane)
+{
+	int sock = raw_connect(w), flags;
+	struct ctl_reply reply;
+	struct hello h;
+	ssize_t n;
+
+	assert_true(sock >= 0);
+	fill_hello(&h);
+	raw_send(sock, &h, sizeof(h), &lane, 1);
+	flags = fcntl(sock, F_GETFL);
+	assert_int_equal(fcntl(sock, F_SETFL, flags & ~O_NONBLOCK), 0);
+	n = recv(sock, &reply, sizeof(reply), 0);
+	close(sock);
+	return n == sizeof(reply) && reply.error == 0;
+}
+
+static void unfit_lanes(void **state)
+{
+	static const struct {
+		unsigned int flags;
+		int seals;
+	} unfit[] = {
+		{ 0, 0 },
+		{ 0, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL },
+		{ 0, F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL },
+		{ 0, F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL },
+		{ 0, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE },
+		{ MFD_HUGETLB, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL },
+	};
+	struct world *w = *state;
+	struct lane_channel ch;
+	unsigned int i;
+	int fd, right;
+
+	lane_channel_init(&ch, &lane_linux_ops, -1, LANE_PEER_IS_DAEMON);
+	assert_int_equal(lane_channel_make(&ch, LANE_RING_DEFAULT, &right), 0);
+	assert_true(hello_with(w, right));
+	for (i = 0; i < sizeof(unfit) / sizeof(*unfit); i++) {
+		fd = unfit_lane(right, unfit[i].flags, unfit[i].seals);
+		if (fd < 0) {
+			print_message("# no memfd of huge pages here\n");
+			continue;
+		}
+		if (hello_with(w, fd))
+			fail_msg("unfit lane %u was taken", i);
+		close(fd);
+		assert_served(w);
+	}
+	close(right);
+	lane_channel_deinit(&ch);
+	assert_nothing_left(w);
+}
+
 /* A right HELLO, with a lane that is then scribbled over */
 static int join_bus(struct world *w, struct lane_channel *ch)
 {
@@ -348,10 +430,11 @@ static int setup(void **state)
 	setrlimit(RLIMIT_NOFILE, &limit);
 	if (!w || libkdbus_daemon_start(NULL, &w->daemon) < 0)
 		return -1;
-	/* A socket for the good client is all that is added. */
-	w->fds = daemon_fds(w) + 1;
 	if (libkdbus_connect(libkdbus_daemon_bus(w->daemon), NULL, &w->good) < 0)
 		return -1;
+	/* By now it is in its main loop, and has closed what it needed to get there. */
+	assert_served(w);
+	w->fds = daemon_fds(w, false) + 1; /* the page */
 	*state = w;
 	return 0;
 }
@@ -371,6 +454,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(garbage, setup, teardown),
 		cmocka_unit_test_setup_teardown(broken_hello, setup, teardown),
+		cmocka_unit_test_setup_teardown(unfit_lanes, setup, teardown),
 		cmocka_unit_test_setup_teardown(half_open, setup, teardown),
 		cmocka_unit_test_setup_teardown(scribbled_lane, setup, teardown),
 		cmocka_unit_test_setup_teardown(never_reads, setup, teardown),
