@@ -315,22 +315,38 @@ static void describe_peer(struct peer *p, char *buf, size_t size)
 		snprintf(buf + n, size - n, " label=\"%s\"", creds->meta.seclabel);
 }
 
-void access_complain(struct cpeer *from, struct peer *to, const struct cmsg *m, const char *error,
-		     const char *what, unsigned int n_rules)
+static void compose(char *text, size_t size, struct cpeer *from, struct peer *to,
+		    const struct cmsg *m, const char *what, unsigned int n_rules)
 {
 	bool requested = m->policy_ready && m->policy.requested_reply;
 	char sender[256], receiver[256];
 
-	describe_peer(&from->peer, sender, sizeof(sender));
+	describe_peer(m->from, sender, sizeof(sender));
 	describe_peer(to, receiver, sizeof(receiver));
-	driver_error(from, m, error,
-		     "%s, %u matched rules; type=\"%s\", sender=\"%s\" (%s) interface=\"%s\" "
-		     "member=\"%s\" error name=\"%s\" requested_reply=\"%d\" destination=\"%s\" "
-		     "(%s)",
-		     what, n_rules, type_name(m), from->name_len ? from->name : "(inactive)",
-		     sender, or_unset(m->header.interface), or_unset(m->header.member),
-		     or_unset(m->header.error_name), requested,
-		     m->header.destination.s ? m->header.destination.s : CLASSIC_DRIVER, receiver);
+	snprintf(text, size,
+		 "%s, %u matched rules; type=\"%s\", sender=\"%s\" (%s) interface=\"%s\" "
+		 "member=\"%s\" error name=\"%s\" requested_reply=\"%d\" destination=\"%s\" "
+		 "(%s)",
+		 what, n_rules, type_name(m),
+		 !m->from ? "(unset)" : from->name_len ? from->name : "(inactive)", sender,
+		 or_unset(m->header.interface), or_unset(m->header.member),
+		 or_unset(m->header.error_name), requested,
+		 m->header.destination.s ? m->header.destination.s : CLASSIC_DRIVER, receiver);
+}
+
+void access_complain(struct cpeer *from, struct peer *to, const struct cmsg *m, const char *error,
+		     const char *what, unsigned int n_rules)
+{
+	char text[2048];
+
+	compose(text, sizeof(text), from, to, m, what, n_rules);
+	driver_error(from, m, error, "%s", text);
+}
+
+void access_refuse_reply(struct cpeer *from, struct peer *to, struct cmsg *m)
+{
+	access_complain(from, to, m, DBUS_ERROR("AccessDenied"),
+			"Rejected send message: nobody waits for this reply", 0);
 }
 
 void access_refuse_full(struct cpeer *from, struct cpeer *to, struct cmsg *m)
@@ -438,11 +454,27 @@ bool access_may_broadcast(struct cpeer *from, struct cmsg *m)
 	return policy_may_send(from->view, describe(m, false, false), NULL).allowed;
 }
 
-/* To one of many: nobody is told. */
+/* Of a broadcast that does not get to one of many, monitors alone learn. */
+static bool withhold(struct cpeer *to, struct cmsg *m, const struct policy_view *view,
+		     enum policy_kind kind, const struct policy_peer *other)
+{
+	struct cpeer *from = m->from ? classic_peer(m->from) : to;
+	char text[2048];
+
+	if (!from || m->policy.eavesdropping || list_empty(&to->classic->monitors))
+		return false;
+	compose(text, sizeof(text), from, &to->peer, m,
+		kind == POLICY_SEND ? "Rejected send message" : "Rejected receive message",
+		policy_count(view, kind, &m->policy, other));
+	driver_show_error(from, m, DBUS_ERROR("AccessDenied"), text);
+	return false;
+}
+
+/* To one of many: its sender is not told. */
 static bool may_get(struct cpeer *to, struct cmsg *m, bool eavesdropping)
 {
 	struct policy_view *sends = m->from ? view_of(to->classic, m->from) : NULL;
-	struct policy_peer driver = policy_peer_of(CLASSIC_DRIVER);
+	struct policy_peer driver = policy_peer_of(CLASSIC_DRIVER), *other;
 	struct policy_msg *msg;
 	struct names names;
 
@@ -451,10 +483,18 @@ static bool may_get(struct cpeer *to, struct cmsg *m, bool eavesdropping)
 	if (m->from && !sends)
 		return false;
 	msg = describe(m, !m->from && !eavesdropping, eavesdropping);
-	if (m->from && !policy_may_send(sends, msg, names_of(&to->peer, &names)).allowed)
-		return false;
-	return policy_may_receive(to->view, msg, m->from ? names_of(m->from, &names) : &driver)
-		.allowed;
+	other = names_of(&to->peer, &names);
+	if (m->from && !policy_may_send(sends, msg, other).allowed)
+		return withhold(to, m, sends, POLICY_SEND, other);
+	other = m->from ? names_of(m->from, &names) : &driver;
+	if (!policy_may_receive(to->view, msg, other).allowed)
+		return withhold(to, m, to->view, POLICY_RECEIVE, other);
+	return true;
+}
+
+bool access_receives_all(const struct cpeer *to)
+{
+	return !to->view || is_free(to->view, POLICY_RECEIVE);
 }
 
 bool access_may_receive(struct cpeer *to, struct cmsg *m)

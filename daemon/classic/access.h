@@ -30,12 +30,16 @@ bool access_may_pass(struct peer *from, struct peer *to, struct cmsg *m);
 bool access_may_broadcast(struct cpeer *from, struct cmsg *m);
 /* May it get a broadcast? @m->from NULL: of the driver */
 bool access_may_receive(struct cpeer *to, struct cmsg *m);
+/* May it get everything? Then nobody needs to ask about anything. */
+bool access_receives_all(const struct cpeer *to);
 /* May it get a message to somebody else? */
 bool access_may_eavesdrop(struct cpeer *to, struct cmsg *m);
 
 /* Tell the sender that, and by how many rules, a message is refused; @to NULL: the driver */
 void access_complain(struct cpeer *from, struct peer *to, const struct cmsg *m, const char *error,
 		     const char *what, unsigned int n_rules);
+/* A reply that nobody waits for */
+void access_refuse_reply(struct cpeer *from, struct peer *to, struct cmsg *m);
 /* The receiver has too much waiting. */
 void access_refuse_full(struct cpeer *from, struct cpeer *to, struct cmsg *m);
 

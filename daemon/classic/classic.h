@@ -96,6 +96,7 @@ struct cfds *cfds_unref(struct cfds *fds);
  * @head:	header with @sender in it, made by cmsg_head(); NULL: not yet
  * @head_len:	its bytes
  * @joined:	@body lies behind @head as well
+ * @filled:	classic.out_fills when @head was made; another one: it is no longer there
  * @args_ready:	@args was initialised
  * @policy_ready: @policy was
  * @policy:	what the policy may ask about it (access.c)
@@ -110,6 +111,7 @@ struct cmsg {
 	struct dbusp_str sender;
 	const unsigned char *head;
 	uint32_t head_len;
+	uint64_t filled;
 	bool joined;
 	bool args_ready;
 	bool policy_ready;
@@ -237,6 +239,7 @@ static inline struct dbusp_str cpeer_name(const struct cpeer *c)
  * @dirty:	peers with something to be sent in this round
  * @in:		where is received; @in_used bytes are in use in this round (input.c)
  * @out:	headers and small messages; @out_used bytes are in use in this round (output.c)
+ * @out_fills:	how often it was emptied
  * @segs:	what is to be sent, @n_segs in use in this round
  * @matches:	all match rules (match.c)
  * @replies:	calls without a reply (reply.c)
@@ -267,6 +270,7 @@ struct classic {
 	size_t in_used;
 	unsigned char *out;
 	size_t out_used;
+	uint64_t out_fills;
 	struct seg *segs;
 	unsigned int n_segs;
 	struct matches *matches;
@@ -381,7 +385,7 @@ int cmsg_head(struct classic *k, struct cmsg *m);
  *
  * No limit is checked: see output_full(). Return: 0; -ENOMEM.
  */
-int output_add(struct cpeer *to, const struct cmsg *m);
+int output_add(struct cpeer *to, struct cmsg *m);
 
 /* Has it as much waiting as a receiver may have? */
 bool output_full(const struct cpeer *to);

@@ -99,6 +99,7 @@ static int add_large(struct cpeer *to, const uint8_t *msg, size_t len, struct cf
 	m.joined = false;
 	m.head = memcpy(output_room(to->classic, DBUSP_FIXED_LEN), msg, DBUSP_FIXED_LEN);
 	m.head_len = DBUSP_FIXED_LEN;
+	m.filled = to->classic->out_fills;
 	m.body = buf->data + DBUSP_FIXED_LEN;
 	m.header.frame.body_len = (uint32_t)(len - DBUSP_FIXED_LEN);
 	r = output_add(to, &m);
@@ -146,6 +147,50 @@ static void show(struct cpeer *to, const uint8_t *msg, size_t len, struct cfds *
 		monitor_show(to->classic, &m, &to->peer);
 }
 
+/* One that has no name yet is not called by one. */
+static struct dbusp_str address_of(const struct cpeer *to)
+{
+	return to->name_len ? cpeer_name(to) : (struct dbusp_str){ 0 };
+}
+
+static void build_error(struct classic *k, uint32_t serial, struct dbusp_str destination,
+			const char *name, const char *text, struct dbusp_build *b)
+{
+	struct dbusp_desc desc = { .type = DBUSP_ERROR,
+				   .flags = DBUSP_NO_REPLY_EXPECTED,
+				   .reply_serial = serial,
+				   .error_name = dbusp_str(name),
+				   .destination = destination,
+				   .signature = DBUSP_STR("s") };
+
+	begin(k, b, &desc);
+	dbusp_put_string(b, text);
+}
+
+void driver_show_error(struct cpeer *to, const struct cmsg *m, const char *name, const char *text)
+{
+	struct dbusp_build b;
+	uint8_t *msg;
+	size_t len;
+
+	build_error(to->classic, m->header.frame.serial,
+		    m->from ? address_of(to) : DBUSP_STR(CLASSIC_DRIVER), name, text, &b);
+	if (dbusp_build_end(&b, &msg, &len) < 0)
+		return;
+	show(to, msg, len, NULL);
+	release(NULL, msg);
+}
+
+/* The policy of the receiver counts for what the bus says, too. */
+static bool may_have(struct cpeer *to, const uint8_t *msg, size_t len)
+{
+	struct cmsg m;
+
+	if (access_receives_all(to) || parse_own(&m, msg, len, NULL) < 0)
+		return true;
+	return access_may_receive(to, &m);
+}
+
 static void end(struct cpeer *to, struct dbusp_build *b, struct cfds *fds)
 {
 	uint8_t *msg;
@@ -156,7 +201,7 @@ static void end(struct cpeer *to, struct dbusp_build *b, struct cfds *fds)
 		return;
 	}
 	show(to, msg, len, fds);
-	if (cpeer_alive(to))
+	if (cpeer_alive(to) && may_have(to, msg, len))
 		send_raw(to, msg, len, fds);
 	release(NULL, msg);
 }
@@ -195,12 +240,6 @@ void driver_signal_begin(struct classic *k, struct dbusp_build *b, const char *i
 				   .signature = dbusp_str(signature) };
 
 	begin(k, b, &desc);
-}
-
-/* One that has no name yet is not called by one. */
-static struct dbusp_str address_of(const struct cpeer *to)
-{
-	return to->name_len ? cpeer_name(to) : (struct dbusp_str){ 0 };
 }
 
 void driver_reply_begin_fds(struct driver_call *call, struct dbusp_build *b, const char *signature,
@@ -287,16 +326,9 @@ void driver_call_begin(struct classic *k, struct dbusp_build *b, const char *pat
 
 static void send_error(struct cpeer *to, uint32_t serial, const char *name, const char *text)
 {
-	struct dbusp_desc desc = { .type = DBUSP_ERROR,
-				   .flags = DBUSP_NO_REPLY_EXPECTED,
-				   .reply_serial = serial,
-				   .error_name = dbusp_str(name),
-				   .destination = address_of(to),
-				   .signature = DBUSP_STR("s") };
 	struct dbusp_build b;
 
-	begin(to->classic, &b, &desc);
-	dbusp_put_string(&b, text);
+	build_error(to->classic, serial, address_of(to), name, text, &b);
 	driver_signal_to(to, &b);
 }
 

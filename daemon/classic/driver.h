@@ -118,6 +118,8 @@ void driver_reply(struct driver_call *call);
  */
 void driver_error(struct cpeer *to, const struct cmsg *m, const char *name, const char *format,
 		  ...) __attribute__((format(printf, 4, 5)));
+/* One that is not sent: monitors alone learn what became of the message. */
+void driver_show_error(struct cpeer *to, const struct cmsg *m, const char *name, const char *text);
 /* The same when only the serial is known */
 void driver_error_serial(struct cpeer *to, uint32_t serial, const char *name, const char *format,
 			 ...) __attribute__((format(printf, 4, 5)));

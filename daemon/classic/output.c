@@ -28,6 +28,7 @@ unsigned char *output_room(struct classic *k, size_t size)
 	if (ALIGN(k->out_used, (size_t)8) + size > OUTPUT_SIZE) {
 		flush_all(k);
 		k->out_used = 0;
+		k->out_fills++;
 	}
 	k->out_used = ALIGN(k->out_used, (size_t)8);
 	at = k->out + k->out_used;
@@ -54,6 +55,7 @@ int cmsg_head(struct classic *k, struct cmsg *m)
 		memcpy(at + m->head_len, m->body, body);
 	m->joined = join;
 	m->head = at;
+	m->filled = k->out_fills;
 	k->out_used = (size_t)(at - k->out) + m->head_len + (join ? body : 0);
 	return 0;
 }
@@ -107,12 +109,19 @@ int output_add_raw(struct cpeer *to, const unsigned char *data, size_t len)
 	return 0;
 }
 
-int output_add(struct cpeer *to, const struct cmsg *m)
+int output_add(struct cpeer *to, struct cmsg *m)
 {
 	size_t body = m->header.frame.body_len;
+	int r;
 
 	if (to->deaf)
 		return 0;
+	/* Something else that had to be said meanwhile took the room. */
+	if (m->filled != to->classic->out_fills) {
+		r = cmsg_head(to->classic, m);
+		if (r < 0)
+			return r;
+	}
 	if (to->classic->n_segs + 2 > OUTPUT_SEGS)
 		flush_all(to->classic);
 	add(to, m->head, m->head_len + (m->joined ? body : 0), NULL, m->fds);
@@ -422,5 +431,6 @@ void classic_flush(struct classic *k)
 {
 	flush_all(k);
 	k->out_used = 0;
+	k->out_fills++;
 	k->in_used = 0;
 }

@@ -160,8 +160,10 @@ void route_to(struct cpeer *from, struct peer *to, struct cmsg *m)
 {
 	struct cpeer *c = classic_peer(to);
 
-	if (!is_wanted(from, to, m))
+	if (!is_wanted(from, to, m)) {
+		access_refuse_reply(from, to, m);
 		return;
+	}
 	if (c)
 		deliver(from, c, m);
 	else
