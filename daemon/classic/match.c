@@ -252,6 +252,13 @@ static struct rule *new_rule(struct cpeer *c, const struct dbusp_match *match)
 	return rule;
 }
 
+/* Two tables are up to twice as large as what is in them, and malloc() has its own head. */
+size_t match_memory(const struct dbusp_match *match)
+{
+	return offsetof(struct rule, match) + dbusp_match_size(match) + 2 * 2 * sizeof(void *) +
+	       2 * sizeof(void *);
+}
+
 static void link_to_owner(struct cpeer *c, struct rule *rule)
 {
 	rule->next_of_owner = c->rules;
@@ -383,6 +390,7 @@ static void look(struct search *s, uint32_t key)
 
 	for (; rule; rule = next) {
 		next = rule->next;
+		core_step();
 		if (rule->key != key || rule->owner->visited == s->classic->search ||
 		    !cpeer_alive(rule->owner) || &rule->owner->peer == s->to ||
 		    !dbusp_match_test(&rule->match, &s->subject))

@@ -41,4 +41,7 @@ struct matches {
 	size_t n_own;
 };
 
+/* Bytes that a rule takes, at most */
+size_t match_memory(const struct dbusp_match *match);
+
 #endif

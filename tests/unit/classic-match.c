@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The index of match rules (daemon/classic/match.h): against testing every rule, and what a search
+ * costs.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon/classic/classic.h"
+#include "daemon/classic/match.h"
+#include "dbus/build.h"
+#include "dbus/match.h"
+
+#define N_PEERS	 6
+#define N_RULES	 60 /* different ones in a round */
+#define N_NAMES	 3
+#define ROUNDS	 300
+#define MESSAGES 40
+
+unsigned long core_steps;
+
+/* Of the front-end: ":1.N" for a connection N */
+struct dbusp_str unique_name(const struct peer *p, char *buf)
+{
+	int n = snprintf(buf, CLASSIC_UNIQUE_MAX, ":1.%llu", (unsigned long long)p->conn.id);
+
+	return (struct dbusp_str){ buf, (uint32_t)n };
+}
+
+struct fixture {
+	struct classic k;
+	struct core_names names;
+	struct cpeer peers[N_PEERS];
+	unsigned int random;
+};
+
+static unsigned int pick(struct fixture *f, unsigned int n)
+{
+	f->random = f->random * 1103515245 + 12345;
+	return (f->random >> 16) % n;
+}
+
+static void set_up(struct fixture *f, unsigned int seed)
+{
+	unsigned int i;
+
+	memset(f, 0, sizeof(*f));
+	f->random = seed;
+	assert_int_equal(matches_init(&f->k), 0);
+	core_names_init(&f->names);
+	for (i = 0; i < N_PEERS; i++) {
+		f->peers[i].kind = PEER_CLASSIC;
+		f->peers[i].state = CPEER_ACTIVE;
+		f->peers[i].classic = &f->k;
+		f->peers[i].conn.id = i;
+		core_name_holder_init(&f->peers[i].conn.names, i);
+	}
+}
+
+static void tear_down(struct fixture *f)
+{
+	struct core_name_change change;
+	unsigned int i;
+
+	for (i = 0; i < N_PEERS; i++) {
+		matches_end(&f->peers[i]);
+		assert_int_equal(f->peers[i].n_rules, 0);
+		while (core_names_release_next(&f->names, &f->peers[i].conn.names, &change))
+			core_name_change_done(&change);
+	}
+	core_names_deinit(&f->names);
+	matches_free(&f->k);
+}
+
+static void own(struct fixture *f, unsigned int peer, const char *name)
+{
+	struct core_name_change change;
+	u64 flags;
+
+	core_names_acquire(&f->names, &f->peers[peer].conn.names, name,
+			   KDBUS_NAME_QUEUE, &flags, &change);
+	core_name_change_done(&change);
+}
+
+/* ---- random rules and messages over few words, so that they meet ---- */
+
+static const char *const senders[] = { ":1.0", ":1.1", "org.a", "org.b.c", "org.freedesktop.DBus" };
+static const char *const interfaces[] = { "i.a", "i.b" };
+static const char *const members[] = { "M", "N" };
+static const char *const paths[] = { "/", "/a", "/a/b", "/a/bc", "/ab" };
+static const char *const args[] = { "x", "x.y", "x.y.z", "/a/", "/a/b", "" };
+
+#define PICK(f, words) ((words)[pick(f, sizeof(words) / sizeof((words)[0]))])
+
+static void add(char *text, const char *key, const char *value)
+{
+	if (*text)
+		strcat(text, ",");
+	sprintf(text + strlen(text), "%s='%s'", key, value);
+}
+
+static void random_rule(struct fixture *f, struct dbusp_match_buf *ret)
+{
+	static const char *const arg_keys[] = { "arg0", "arg0path", "arg1", "arg1path" };
+	static const char *const types[] = { "signal", "method_call" };
+	char text[512] = "";
+
+	if (pick(f, 2))
+		add(text, "type", pick(f, 5) ? types[0] : types[1]);
+	if (!pick(f, 3))
+		add(text, "sender", PICK(f, senders));
+	if (!pick(f, 2))
+		add(text, "interface", PICK(f, interfaces));
+	if (!pick(f, 2))
+		add(text, "member", PICK(f, members));
+	if (!pick(f, 3))
+		add(text, pick(f, 2) ? "path" : "path_namespace", PICK(f, paths));
+	if (!pick(f, 4))
+		add(text, "arg0namespace", pick(f, 2) ? "x" : "x.y");
+	else if (!pick(f, 3))
+		add(text, PICK(f, arg_keys), PICK(f, args));
+	if (!pick(f, 6))
+		add(text, "destination", PICK(f, senders));
+	if (!pick(f, 3))
+		add(text, "eavesdrop", "true");
+	assert_int_equal(dbusp_match_parse(ret, text, strlen(text), NULL), 0);
+}
+
+static void make_message(const struct dbusp_desc *desc, const char *arg0, const char *arg1,
+			 struct cmsg *m)
+{
+	struct dbusp_build b;
+	uint8_t *msg;
+	size_t len;
+
+	dbusp_build_begin(&b, NULL, desc);
+	if (arg0)
+		dbusp_put_text(&b, desc->signature.s[0], dbusp_str(arg0));
+	if (arg1)
+		dbusp_put_string(&b, arg1);
+	assert_int_equal(dbusp_build_end(&b, &msg, &len), 0);
+	memset(m, 0, sizeof(*m));
+	assert_int_equal(dbusp_header_parse(&m->header, msg, len, DBUSP_MESSAGE_MAX, NULL), 0);
+	m->raw = msg;
+	m->body = msg + m->header.frame.header_len;
+}
+
+/* Returns the index of the peer it is addressed to, or -1. */
+static int random_message(struct fixture *f, struct cmsg *m)
+{
+	int to = pick(f, 3) ? -1 : (int)pick(f, N_PEERS);
+	struct dbusp_desc desc = { .type = to >= 0 && pick(f, 2) ? DBUSP_METHOD_CALL : DBUSP_SIGNAL,
+				   .serial = 1,
+				   .interface = dbusp_str(PICK(f, interfaces)),
+				   .member = dbusp_str(PICK(f, members)),
+				   .path = dbusp_str(PICK(f, paths)) };
+	const char *arg0 = pick(f, 4) ? PICK(f, args) : NULL;
+	const char *arg1 = arg0 && pick(f, 2) ? PICK(f, args) : NULL;
+	static char sender[CLASSIC_UNIQUE_MAX];
+	char name[CLASSIC_UNIQUE_MAX];
+
+	if (to >= 0)
+		desc.destination = unique_name(&f->peers[to].peer, name);
+	desc.signature = dbusp_str(!arg0 ? NULL : arg1 ? "ss" : "s");
+	make_message(&desc, arg0, arg1, m);
+	m->from = pick(f, 5) ? &f->peers[pick(f, N_PEERS)].peer : NULL;
+	m->sender = m->from ? unique_name(m->from, sender) : DBUSP_STR("org.freedesktop.DBus");
+	return to;
+}
+
+/* ---- the other opinion: every rule is tested ---- */
+
+struct model_rule {
+	unsigned int peer;
+	unsigned int count;
+	struct dbusp_match_buf rule;
+};
+
+struct model {
+	struct fixture *f;
+	struct cmsg *m;
+	int to;
+};
+
+static bool owns(const struct peer *p, struct dbusp_str name)
+{
+	const struct core_name_record *record;
+	char text[64], unique[CLASSIC_UNIQUE_MAX];
+
+	snprintf(text, sizeof(text), "%.*s", (int)name.len, name.s);
+	if (text[0] == ':')
+		return !strcmp(unique_name(p, unique).s, text);
+	record = core_name_holder_find(&p->conn.names, text);
+	return record && core_name_record_owns(record);
+}
+
+static bool sender_is(void *data, struct dbusp_str name)
+{
+	const struct model *model = data;
+
+	return model->m->from ? owns(model->m->from, name) : dbusp_str_eq(name, model->m->sender);
+}
+
+static bool destination_is(void *data, struct dbusp_str name)
+{
+	const struct model *model = data;
+
+	return model->to >= 0 && owns(&model->f->peers[model->to].peer, name);
+}
+
+static unsigned int expected(struct fixture *f, const struct model_rule *rules, unsigned int n,
+			     struct cmsg *m, int to)
+{
+	struct model model = { f, m, to };
+	struct dbusp_args arguments;
+	const struct dbusp_match_subject subject = { .header = &m->header,
+						     .args = &arguments,
+						     .sender_is = sender_is,
+						     .destination_is = destination_is,
+						     .userdata = &model };
+	unsigned int found = 0, i;
+
+	dbusp_args_init(&arguments, &m->header, m->body);
+	for (i = 0; i < n; i++)
+		if (rules[i].count && (int)rules[i].peer != to &&
+		    dbusp_match_test(&rules[i].rule.match, &subject))
+			found |= 1U << rules[i].peer;
+	return found;
+}
+
+static unsigned int found_peers;
+
+static void visit(struct cpeer *c, struct cmsg *m)
+{
+	assert_false(found_peers & 1U << c->conn.id); /* once each */
+	found_peers |= 1U << c->conn.id;
+}
+
+static void check_messages(struct fixture *f, const struct model_rule *rules, unsigned int n)
+{
+	unsigned int i;
+	struct cmsg m;
+	int to;
+
+	for (i = 0; i < MESSAGES; i++) {
+		to = random_message(f, &m);
+		found_peers = 0;
+		match_find(&f->k, &m, to >= 0 ? &f->peers[to].peer : NULL, visit);
+		assert_int_equal(found_peers, expected(f, rules, n, &m, to));
+		free((void *)m.raw);
+	}
+}
+
+static void random_change(struct fixture *f, struct model_rule *rule)
+{
+	struct cpeer *c = &f->peers[rule->peer];
+	int r;
+
+	if (pick(f, 3)) {
+		assert_int_equal(match_add(c, &rule->rule.match), 0);
+		rule->count++;
+		return;
+	}
+	r = match_remove(c, &rule->rule.match);
+	assert_int_equal(r, rule->count ? 0 : -ENOENT);
+	rule->count -= rule->count > 0;
+}
+
+/* Rules that mean the same are one to the index: the model must not have them twice. */
+static bool is_known(const struct model_rule *rules, unsigned int n, const struct model_rule *rule)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if (rules[i].peer == rule->peer &&
+		    dbusp_match_equal(&rules[i].rule.match, &rule->rule.match))
+			return true;
+	return false;
+}
+
+static void test_like_testing_every_rule(void **state)
+{
+	static struct model_rule rules[N_RULES];
+	static struct fixture f;
+	unsigned int round, n, i;
+
+	for (round = 0; round < ROUNDS; round++) {
+		set_up(&f, round);
+		for (i = 0; i < N_NAMES; i++)
+			own(&f, pick(&f, N_PEERS), pick(&f, 2) ? "org.a" : "org.b.c");
+		for (n = 0, i = 0; i < N_RULES; i++) {
+			rules[n].peer = pick(&f, N_PEERS);
+			rules[n].count = 0;
+			random_rule(&f, &rules[n].rule);
+			n += !is_known(rules, n, &rules[n]);
+		}
+		for (i = 0; i < 3 * n; i++)
+			random_change(&f, &rules[pick(&f, n)]);
+		check_messages(&f, rules, n);
+		matches_end(&f.peers[0]);
+		for (i = 0; i < n; i++)
+			if (rules[i].peer == 0)
+				rules[i].count = 0;
+		check_messages(&f, rules, n);
+		tear_down(&f);
+	}
+}
+
+/* ---- cost ---- */
+
+static void add_text(struct cpeer *c, const char *format, ...)
+{
+	struct dbusp_match_buf buf;
+	char text[256];
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(text, sizeof(text), format, list);
+	va_end(list);
+	assert_int_equal(dbusp_match_parse(&buf, text, strlen(text), NULL), 0);
+	assert_int_equal(match_add(c, &buf.match), 0);
+}
+
+/* Rules of every shape that name something else */
+static void add_strangers(struct fixture *f, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		struct cpeer *c = &f->peers[i % N_PEERS];
+
+		add_text(c, "interface='i.x%u'", i);
+		add_text(c, "interface='i.a',member='M%u'", i);
+		add_text(c, "path='/p%u'", i);
+		add_text(c, "path_namespace='/a/p%u'", i);
+		add_text(c, "sender=':1.%u',interface='i.a'", i + 100);
+		add_text(c, "interface='i.a',arg0='y%u'", i);
+		add_text(c, "interface='i.a',arg0namespace='x.n%u'", i);
+	}
+}
+
+static unsigned long cost_of_search(unsigned int strangers)
+{
+	static struct fixture f;
+	const struct dbusp_desc desc = { .type = DBUSP_SIGNAL,
+					 .serial = 1,
+					 .interface = DBUSP_STR("i.a"),
+					 .member = DBUSP_STR("M"),
+					 .path = DBUSP_STR("/a/b"),
+					 .signature = DBUSP_STR("s") };
+	char sender[CLASSIC_UNIQUE_MAX];
+	unsigned long steps;
+	struct cmsg m;
+
+	set_up(&f, 1);
+	add_strangers(&f, strangers);
+	add_text(&f.peers[0], "interface='i.a',member='M'");
+	make_message(&desc, "x.y", NULL, &m);
+	m.from = &f.peers[1].peer;
+	m.sender = unique_name(m.from, sender);
+	found_peers = 0;
+	core_steps = 0;
+	match_find(&f.k, &m, NULL, visit);
+	steps = core_steps;
+	assert_int_equal(found_peers, 1);
+	free((void *)m.raw);
+	tear_down(&f);
+	return steps;
+}
+
+/* Of 70000 rules that do not concern a signal a search sees no more than chance puts in its way. */
+static void test_strangers_cost_nothing(void **state)
+{
+	assert_true(cost_of_search(10) < 60);
+	assert_true(cost_of_search(10000) < 60);
+}
+
+/* A rule takes up to 250 bytes, tables included, if it is of a usual length. */
+static void test_memory_of_a_rule(void **state)
+{
+	static const char rule[] = "type='signal',sender='org.freedesktop.DBus',"
+				   "interface='org.freedesktop.DBus',member='NameOwnerChanged',"
+				   "path='/org/freedesktop/DBus',arg0='org.example.Service'";
+	struct dbusp_match_buf buf;
+
+	assert_int_equal(dbusp_match_parse(&buf, rule, sizeof(rule) - 1, NULL), 0);
+	assert_true(match_memory(&buf.match) <= 250);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_like_testing_every_rule),
+		cmocka_unit_test(test_strangers_cost_nothing),
+		cmocka_unit_test(test_memory_of_a_rule),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
