@@ -2,6 +2,7 @@
 /* Metadata across users and namespaces: ABI 15.7, metadata-ns. */
 #include <fcntl.h>
 #include <sched.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
@@ -241,12 +242,69 @@ static void other_namespaces(void **state)
 	libkdbus_close(h);
 }
 
-int main(void)
+/* ---- a command line of several arguments (ABI 17.1 row 19) ---- */
+
+#define ODD_ARGUMENTS "", "with blanks, and \xc3\xa9", "last"
+
+/* In a program of its own: argv is what the test gave it. */
+static int visit_as_program(char **argv)
+{
+	struct libkdbus *h = fixture_connect_to(argv[2], 0);
+
+	send_hello(h, strtoull(argv[3], NULL, 10));
+	/* It is there as long as the test wants to look. */
+	fixture_expect(h, 2);
+	libkdbus_close(h);
+	return 0;
+}
+
+static void run_visitor(const char *path, const char *dst)
+{
+	execl("/proc/self/exe", "visitor", "--visit", path, dst, ODD_ARGUMENTS, (char *)NULL);
+	_exit(99);
+}
+
+static void cmdline_is_whole(void **state)
+{
+	const struct fixture *f = *state;
+	struct libkdbus *h = fixture_connect(f);
+	char dst[32], expected[256];
+	const struct kdbus_item *item;
+	const struct kdbus_msg *msg;
+	struct letter last = { .cookie = 2 };
+	int n, status;
+	pid_t pid;
+
+	snprintf(dst, sizeof(dst), "%llu", (unsigned long long)fixture_id(h));
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		run_visitor(f->path, dst);
+	msg = fixture_await(h);
+	item = fixture_item(msg, KDBUS_ITEM_CMDLINE);
+	assert_non_null(item);
+	n = snprintf(expected, sizeof(expected), "visitor%c--visit%c%s%c%s%c%c%s%c%s", 0, 0,
+		     f->path, 0, dst, 0, 0, "with blanks, and \xc3\xa9", 0, "last");
+	assert_int_equal(item->size, offsetof(struct kdbus_item, str) + (size_t)n + 1);
+	assert_memory_equal(item->str, expected, (size_t)n + 1);
+	last.dst = msg->src_id;
+	libkdbus_done(h, msg);
+	assert_int_equal(fixture_send(h, &last), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	libkdbus_close(h);
+}
+
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		FIXTURE_TEST(another_user),
 		FIXTURE_TEST(other_namespaces),
+		FIXTURE_TEST(cmdline_is_whole),
 	};
+
+	if (argc > 3 && !strcmp(argv[1], "--visit"))
+		return visit_as_program(argv);
 
 	return FIXTURE_RUN(tests);
 }
