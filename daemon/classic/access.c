@@ -351,8 +351,13 @@ void access_refuse_reply(struct cpeer *from, struct peer *to, struct cmsg *m)
 
 void access_refuse_full(struct cpeer *from, struct cpeer *to, struct cmsg *m)
 {
-	access_complain(from, &to->peer, m, DBUS_ERROR("LimitsExceeded"),
-			"Rejected: destination has a full message queue", 0);
+	char what[128];
+	long max;
+	const char *limit = output_limit(to, &max);
+
+	snprintf(what, sizeof(what), "Rejected: destination has a full message queue (%s=%ld)",
+		 limit ? limit : "", max);
+	access_complain(from, &to->peer, m, DBUS_ERROR("LimitsExceeded"), what, 0);
 }
 
 /* ---- decisions ---- */

@@ -161,6 +161,7 @@ enum cpeer_state {
  * @out, @out_last: queue: blocks that wait (output.c)
  * @round, @round_last: queue: what was added in this round, behind @out
  * @out_bytes, @out_fds: what is in both
+ * @out_charged: bytes of @out on the account of its uid
  * @dirty_entry: in classic.dirty: something is to be sent
  * @rules:	its match rules (match.c)
  * @n_rules:	how many, duplicates counted
@@ -194,6 +195,7 @@ struct cpeer {
 	struct oblock *out, *out_last;
 	struct seg *round, *round_last;
 	size_t out_bytes;
+	size_t out_charged;
 	unsigned int out_fds;
 	struct list_head dirty_entry;
 	struct rule *rules;
@@ -387,7 +389,8 @@ int cmsg_head(struct classic *k, struct cmsg *m);
  */
 int output_add(struct cpeer *to, struct cmsg *m);
 
-/* Has it as much waiting as a receiver may have? */
+/* Has it as much waiting as a receiver may have? If so, what limit is it, and how much; or NULL */
+const char *output_limit(const struct cpeer *to, long *ret_max);
 bool output_full(const struct cpeer *to);
 /* Does so much of its own wait for it that nothing more is to be read from it? */
 bool output_stalls(const struct cpeer *c);

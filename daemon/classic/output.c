@@ -133,20 +133,44 @@ int output_add(struct cpeer *to, struct cmsg *m)
 	return 0;
 }
 
-bool output_full(const struct cpeer *to)
+/*
+ * Of what its uid may make the daemon hold, a peer gets half of what the others leave: one that does
+ * not read cannot keep all the others of its user from having anything waiting.
+ */
+static bool beyond_share(const struct cpeer *c)
+{
+	size_t others = c->account->bytes - c->out_charged;
+
+	return others >= ACCOUNT_BYTES_MAX || c->out_charged > (ACCOUNT_BYTES_MAX - others) / 2;
+}
+
+const char *output_limit(const struct cpeer *to, long *ret_max)
 {
 	const struct config_limits *limits = classic_limits(to->classic);
 
-	return to->out_bytes > (size_t)limits->max_outgoing_bytes ||
-	       to->out_fds > (unsigned long)limits->max_outgoing_unix_fds;
+	*ret_max = limits->max_outgoing_bytes;
+	if (to->out_bytes > (size_t)*ret_max)
+		return "max_outgoing_bytes";
+	*ret_max = limits->max_outgoing_unix_fds;
+	if (to->out_fds > (unsigned long)*ret_max)
+		return "max_outgoing_unix_fds";
+	*ret_max = ACCOUNT_BYTES_MAX;
+	return to->out && beyond_share(to) ? "bytes of its user" : NULL;
+}
+
+bool output_full(const struct cpeer *to)
+{
+	long max;
+
+	return output_limit(to, &max);
 }
 
 /* ---- what waits ---- */
 
 static void free_block(struct cpeer *c, struct oblock *b)
 {
-	if (b->charged)
-		account_drop(c->account, b->charged);
+	account_drop(c->account, b->charged);
+	c->out_charged -= b->charged;
 	cbuf_unref(b->buf);
 	cfds_unref(b->fds);
 	free(b);
@@ -233,6 +257,7 @@ static int keep(struct cpeer *c)
 			return -ENOMEM;
 		if (account_hold(c->account, len) == 0)
 			b->charged = len;
+		c->out_charged += b->charged;
 		append(c, b);
 		c->round = end;
 	}

@@ -174,15 +174,19 @@ void route_to(struct cpeer *from, struct peer *to, struct cmsg *m)
 
 static void receive(struct cpeer *c, struct cmsg *m)
 {
+	const char *limit;
+	long max;
+
 	if (!access_may_receive(c, m))
 		return;
 	if (m->fds && !c->fds_ok) {
 		cpeer_log(c, "a broadcast is not delivered to it: it takes no descriptors");
 		return;
 	}
-	if (output_full(c))
-		cpeer_doom(c, "it does not read: %zu bytes wait (max_outgoing_bytes=%ld)",
-			   c->out_bytes, classic_limits(c->classic)->max_outgoing_bytes);
+	limit = output_limit(c, &max);
+	if (limit)
+		cpeer_doom(c, "it does not read: %zu bytes wait (%s=%ld)", c->out_bytes, limit,
+			   max);
 	else
 		output_add(c, m);
 }

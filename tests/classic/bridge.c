@@ -1,73 +1,34 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Native and classic peers on one bus: calls, replies, signals, descriptors, names and deaths. */
 #include <errno.h>
-#include <fcntl.h>
-#include <ftw.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <libkdbus.h>
 
 #include "dbus/bloom.h"
+#include "own-bus.h"
 #include "peer.h"
 
 #define NAME "org.example.Bridge"
 #define PATH "/org/example/Bridge"
 #define IFACE "org.example.Bridge1"
 
-extern char **environ;
+static struct own_bus bus;
 
-static char folder[] = "/tmp/bridge-XXXXXX";
-static char native_path[128];
-static pid_t daemon_pid;
-
-/* ---- the daemon ---- */
-
-static int start_daemon(void **state)
+static int start(void **state)
 {
-	char domain[64], address[64], print[32], line[256];
-	char session[] = "--session", nofork[] = "--nofork";
-	char *argv[] = { getenv("KDBUSD"), session, nofork, domain, address, print, NULL };
-	int fds[2];
-	FILE *f;
-
-	assert_non_null(argv[0]);
-	assert_non_null(mkdtemp(folder));
-	assert_int_equal(pipe(fds), 0);
-	snprintf(domain, sizeof(domain), "--domain=%s/domain", folder);
-	snprintf(address, sizeof(address), "--address=unix:path=%s/bus", folder);
-	snprintf(print, sizeof(print), "--print-address=%d", fds[1]);
-	snprintf(native_path, sizeof(native_path), "%s/domain/%u-user/bus", folder, geteuid());
-	setenv("DBUS_ADDRESS", strchr(address, '=') + 1, 1);
-	assert_int_equal(posix_spawn(&daemon_pid, argv[0], NULL, NULL, argv, environ), 0);
-	close(fds[1]);
-	f = fdopen(fds[0], "re");
-	assert_non_null(fgets(line, sizeof(line), f));
-	fclose(f);
+	own_bus_start(&bus, "", 0);
 	return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+static int stop(void **state)
 {
-	return remove(path);
-}
-
-static int stop_daemon(void **state)
-{
-	int status;
-
-	kill(daemon_pid, SIGTERM);
-	assert_int_equal(waitpid(daemon_pid, &status, 0), daemon_pid);
-	nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-	return status;
+	return own_bus_stop(&bus);
 }
 
 /* ---- native peers ---- */
@@ -77,7 +38,7 @@ static struct libkdbus *native_join(void)
 	const struct libkdbus_options options = { .flags = KDBUS_HELLO_ACCEPT_FD };
 	struct libkdbus *h;
 
-	assert_int_equal(libkdbus_connect(native_path, &options, &h), 0);
+	assert_int_equal(libkdbus_connect(bus.native, &options, &h), 0);
 	return h;
 }
 
@@ -833,5 +794,5 @@ int main(void)
 		cmocka_unit_test(test_credentials),
 	};
 
-	return cmocka_run_group_tests(tests, start_daemon, stop_daemon);
+	return cmocka_run_group_tests(tests, start, stop);
 }

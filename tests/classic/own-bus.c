@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <ftw.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "own-bus.h"
+
+static const char template[] =
+	"<busconfig><type>session</type><listen>unix:path=%s/bus</listen>"
+	"<policy context='default'><allow send_destination='*' eavesdrop='true'/>"
+	"<allow eavesdrop='true'/><allow own='*'/></policy>%s</busconfig>";
+
+static void write_config(const struct own_bus *bus, const char *config)
+{
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/config", bus->folder);
+	f = fopen(path, "we");
+	assert_non_null(f);
+	assert_true(fprintf(f, template, bus->folder, config) > 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void run(const struct own_bus *bus, int print, unsigned int fd_limit)
+{
+	const struct rlimit limit = { fd_limit, fd_limit };
+	char domain[64], config[64], address[32];
+
+	snprintf(domain, sizeof(domain), "--domain=%s/domain", bus->folder);
+	snprintf(config, sizeof(config), "--config-file=%s/config", bus->folder);
+	snprintf(address, sizeof(address), "--print-address=%d", print);
+	if (fd_limit)
+		setrlimit(RLIMIT_NOFILE, &limit);
+	execl(getenv("KDBUSD"), "kdbusd", "--nofork", domain, config, address, (char *)NULL);
+	_exit(127);
+}
+
+void own_bus_start(struct own_bus *bus, const char *config, unsigned int fd_limit)
+{
+	char line[256], address[64];
+	int fds[2];
+	FILE *f;
+
+	assert_non_null(getenv("KDBUSD"));
+	strcpy(bus->folder, "/tmp/own-bus-XXXXXX");
+	assert_non_null(mkdtemp(bus->folder));
+	write_config(bus, config);
+	snprintf(bus->native, sizeof(bus->native), "%s/domain/%u-user/bus", bus->folder,
+		 (unsigned int)geteuid());
+	snprintf(address, sizeof(address), "unix:path=%s/bus", bus->folder);
+	setenv("DBUS_ADDRESS", address, 1);
+	assert_int_equal(pipe(fds), 0);
+	bus->pid = fork();
+	if (bus->pid == 0)
+		run(bus, fds[1], fd_limit);
+	close(fds[1]);
+	f = fdopen(fds[0], "re");
+	assert_non_null(fgets(line, sizeof(line), f));
+	fclose(f);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	return remove(path);
+}
+
+int own_bus_stop(struct own_bus *bus)
+{
+	int status;
+
+	kill(bus->pid, SIGTERM);
+	assert_int_equal(waitpid(bus->pid, &status, 0), bus->pid);
+	nftw(bus->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	return status;
+}
