@@ -56,7 +56,7 @@ pack_libraries() {
 }
 
 # machine_pack INIT PROGRAM...: make the kernel and the initial file system. The programs
-# are to be run; those in bin are for them to start.
+# are to be run; those in bin, one a line, are for them to start.
 machine_pack() {
 	root=$work/root
 	image=$kernel
@@ -68,10 +68,11 @@ machine_pack() {
 	cp "$1" "$root/init"
 	shift
 	cp "$@" "$root/tests/"
-	for program in ${bin-}; do
+	pack_libraries "$@"
+	printf '%s' "${bin-}" | while read -r program; do
 		cp "$program" "$root/bin/"
+		pack_libraries "$program"
 	done
-	pack_libraries "$@" ${bin-}
 	strip -g -o "$root/kdbus.ko" "$module/kdbus.ko"
 	(cd "$root" && find . | LC_ALL=C sort | cpio -o -H newc -R 0:0 --quiet) >"$work/initrd"
 }
