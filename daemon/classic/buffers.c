@@ -5,12 +5,75 @@
 
 #include "classic.h"
 
+/*
+ * Large buffers come and go with each large message; pages fresh from the kernel would cost more
+ * than what is copied into them. So a few that were given back stay.
+ */
+#define SPARE_MIN   (32UL << 10)
+#define SPARE_MAX   (4UL << 20) /* bytes of all */
+#define SPARE_WASTE 4 /* one is used for no less than a part of its size */
+
+static struct {
+	struct cbuf *first;
+	size_t bytes;
+} spare;
+
+static struct cbuf *take_spare(size_t size)
+{
+	struct cbuf **link, *buf;
+
+	for (link = &spare.first; (buf = *link); link = &buf->next) {
+		if (buf->room < size || buf->room / SPARE_WASTE > size)
+			continue;
+		*link = buf->next;
+		spare.bytes -= buf->room;
+		return buf;
+	}
+	return NULL;
+}
+
+/* Older ones make room: what is wanted now is most like what was wanted last. */
+static void give_back(struct cbuf *buf)
+{
+	struct cbuf **link;
+
+	if (buf->room < SPARE_MIN || buf->room > SPARE_MAX / 2) {
+		free(buf);
+		return;
+	}
+	while (spare.bytes + buf->room > SPARE_MAX) {
+		for (link = &spare.first; (*link)->next; link = &(*link)->next)
+			;
+		spare.bytes -= (*link)->room;
+		free(*link);
+		*link = NULL;
+	}
+	buf->next = spare.first;
+	spare.first = buf;
+	spare.bytes += buf->room;
+}
+
+void cbuf_trim(void)
+{
+	struct cbuf *buf;
+
+	while ((buf = spare.first)) {
+		spare.first = buf->next;
+		free(buf);
+	}
+	spare.bytes = 0;
+}
+
 struct cbuf *cbuf_new(size_t size)
 {
-	struct cbuf *buf = malloc(sizeof(*buf) + size);
+	struct cbuf *buf = size >= SPARE_MIN ? take_spare(size) : NULL;
 
-	if (!buf)
-		return NULL;
+	if (!buf) {
+		buf = malloc(sizeof(*buf) + size);
+		if (!buf)
+			return NULL;
+		buf->room = size;
+	}
 	buf->refs = 1;
 	buf->size = size;
 	return buf;
@@ -26,7 +89,7 @@ struct cbuf *cbuf_ref(struct cbuf *buf)
 struct cbuf *cbuf_unref(struct cbuf *buf)
 {
 	if (buf && !--buf->refs)
-		free(buf);
+		give_back(buf);
 	return NULL;
 }
 

@@ -59,16 +59,23 @@ struct watch;
 
 /**
  * struct cbuf - memory of a message that does not fit the buffers of a round; counted
+ * @size:	bytes of the message
+ * @room:	bytes there are
+ * @next:	while nobody uses it (buffers.c)
  */
 struct cbuf {
 	unsigned int refs;
 	size_t size;
+	size_t room;
+	struct cbuf *next;
 	unsigned char data[];
 };
 
 struct cbuf *cbuf_new(size_t size);
 struct cbuf *cbuf_ref(struct cbuf *buf);
 struct cbuf *cbuf_unref(struct cbuf *buf);
+/* Free what is kept to be used again. */
+void cbuf_trim(void);
 
 /**
  * struct cfds - descriptors that travel with a message; counted, the last one closes them
