@@ -236,7 +236,7 @@ static int run_daemon(struct bus *b, const char *program, const char *option)
 	return r;
 }
 
-static int start_dbus_daemon(struct bus *b, const struct options *o)
+static int run_configured(struct bus *b, const char *program)
 {
 	char config[128], option[160];
 	int r = bus_directory(b);
@@ -245,7 +245,24 @@ static int start_dbus_daemon(struct bus *b, const struct options *o)
 		return r;
 	r = write_config(b, config, sizeof(config));
 	snprintf(option, sizeof(option), "--config-file=%s", config);
-	return r < 0 ? r : run_daemon(b, types[b->kind].name, option);
+	return r < 0 ? r : run_daemon(b, program, option);
+}
+
+static int start_dbus_daemon(struct bus *b, const struct options *o)
+{
+	return run_configured(b, types[b->kind].name);
+}
+
+/* The same program with the same configuration in its place */
+static int start_classic_kdbusd(struct bus *b, const struct options *o)
+{
+	const char *program = o->kdbusd ? o->kdbusd : getenv("KDBUSD");
+	char path[600];
+
+	if (!program)
+		program = find_kdbusd(o, path, sizeof(path));
+	snprintf(b->version, sizeof(b->version), "%s", KDBUS_VERSION);
+	return run_configured(b, program ? program : types[b->kind].name);
 }
 
 /* ---- dbus-broker ---- */
@@ -298,6 +315,7 @@ static const struct type types[N_BUSES] = {
 	[BUS_KDBUS] = { "kdbusd", NULL, start_kdbusd, stop_kdbusd },
 	[BUS_DBUS_DAEMON] = { "dbus-daemon", "dbus-daemon", start_dbus_daemon, NULL },
 	[BUS_DBUS_BROKER] = { "dbus-broker", "dbus-broker", start_dbus_broker, broker_stop },
+	[BUS_KDBUSD] = { "kdbusd", NULL, start_classic_kdbusd, NULL },
 };
 
 /* Whether there is something to start; if not, ret->missing is set. */
@@ -313,6 +331,7 @@ static bool is_installed(const struct type *t, struct bus *ret)
 int bus_start(enum bus_kind kind, const struct options *o, struct bus *ret)
 {
 	const struct type *t = &types[kind];
+	bool own;
 	int r;
 
 	*ret = (struct bus){ .kind = kind, .controller = -1 };
@@ -321,12 +340,12 @@ int bus_start(enum bus_kind kind, const struct options *o, struct bus *ret)
 	r = t->start(ret, o);
 	if (r == 0)
 		return 0;
-	bus_fail(ret, r,
-		 kind == BUS_KDBUS ? "cannot start it (try --kdbusd PATH)" : "cannot start it");
+	own = !t->package;
+	bus_fail(ret, r, own ? "cannot start it (try --kdbusd PATH)" : "cannot start it");
 	show_log(ret);
 	bus_stop(ret);
 	/* Whoever said which program to run was wrong about it. */
-	return kind == BUS_KDBUS && o->kdbusd && r != -EINTR ? -EINVAL : r;
+	return own && o->kdbusd && r != -EINTR ? -EINVAL : r;
 }
 
 void bus_stop(struct bus *b)

@@ -18,6 +18,7 @@ enum bus_kind {
 	BUS_KDBUS,
 	BUS_DBUS_DAEMON, /* from here on: what speaks D-Bus; each has an entry in peers.c */
 	BUS_DBUS_BROKER,
+	BUS_KDBUSD, /* kdbusd in the place of dbus-daemon */
 	N_BUSES
 };
 #define BUS_FIRST_BROKER BUS_DBUS_DAEMON

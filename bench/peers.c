@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "peers.h"
 
-/* @name: as a bus by itself; @nick: together with the name of a client library */
+/*
+ * @name: as a bus by itself; @nick: together with the name of a client library
+ * @own: of this project: measured, but nothing that it would have to be compared with
+ */
 static const struct {
 	const char *name;
 	const char *nick;
+	bool own;
 } brokers[N_BROKERS] = {
 	[BUS_DBUS_DAEMON - BUS_FIRST_BROKER] = { "dbus-daemon", "daemon" },
 	[BUS_DBUS_BROKER - BUS_FIRST_BROKER] = { "dbus-broker", "broker" },
+	[BUS_KDBUSD - BUS_FIRST_BROKER] = { "kdbusd", "kdbusd", true },
 };
 
 static const struct {
@@ -23,9 +28,12 @@ static const struct {
 
 void peers_add(struct lineup *l, const struct subject *subject)
 {
-	if (l->n > 0)
+	bool broker = subject->bus >= BUS_FIRST_BROKER;
+	bool own = broker && brokers[subject->bus - BUS_FIRST_BROKER].own;
+
+	if (l->n > 0 && !own)
 		l->peers[l->n_peers++] = subject->name;
-	if (subject->bus >= BUS_FIRST_BROKER)
+	if (broker && !own)
 		l->brokers[l->n_brokers++] = subject->name;
 	l->subjects[l->n++] = *subject;
 }

@@ -50,8 +50,8 @@
 
 /**
  * struct lineup - subjects of a run, being put together
- * @brokers: names of those that are brokers, for verdicts
- * @peers: names of all but the first one, likewise
+ * @brokers: names of those that are brokers of others, for verdicts
+ * @peers: names of all but the first one and those of this project, likewise
  */
 struct lineup {
 	struct subject subjects[SET_MAX];

@@ -73,8 +73,8 @@ def measure(name, *args, rows=(), subjects=()):
 
 
 FLOORS = ('pipe', 'eventfd', 'futex', 'unix socket')
-BUSES = ('dbus-daemon', 'dbus-broker')
-CLIENTS = tuple(f'{bus} {client}' for bus in ('direct', 'daemon', 'broker')
+BUSES = ('dbus-daemon', 'dbus-broker', 'kdbusd')
+CLIENTS = tuple(f'{bus} {client}' for bus in ('direct', 'daemon', 'broker', 'kdbusd')
                 for client in ('libdbus', 'sd-bus', 'GDBus'))
 
 
@@ -408,7 +408,7 @@ def limits():
                 problems.append(f'{name} {size}: {run.stdout}{run.stderr}')
     run = bench('chart', '--quick', '--repeat', '1', '--count', '1', '--sizes', '1',
                 '--only', 'COPY,socket')
-    if not re.search(r'^ +1 +\d+ +- +- +- +\d+ +[\d.]+ +-$', run.stdout, re.M):
+    if not re.search(r'^ +1 +\d+ +- +- +- +- +\d+ +[\d.]+ +-$', run.stdout, re.M):
         problems.append(f'--only a column: {run.stdout}{run.stderr}')
     check('sizes and columns that are not measured', problems)
     run = subprocess.run(['sh', '-c', 'ulimit -n 512; exec "$@"', 'sh', BENCH, 'fanout', '--quick',
