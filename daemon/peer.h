@@ -32,6 +32,8 @@ enum peer_kind {
  * @callers:	struct link of those who called it through the daemon
  * @calling:	struct link of those it called
  * @owed:	struct call of classic peers that wait for it (classic/reply.c)
+ * @starting, @starting_fds: bytes and descriptors of what it sent to services that are being
+ *		started (classic/activate.c)
  */
 #define PEER_FIELDS                                                                                \
 	struct core_conn conn;                                                                     \
@@ -44,7 +46,9 @@ enum peer_kind {
 	struct policy_view *view;                                                                  \
 	struct rb_root callers;                                                                    \
 	struct list_head calling;                                                                  \
-	struct list_head owed
+	struct list_head owed;                                                                     \
+	size_t starting;                                                                           \
+	unsigned int starting_fds
 
 /**
  * struct peer - what both kinds begin with: see PEER_FIELDS

@@ -174,6 +174,7 @@ static int take_send(struct client *c, const struct lane_env *env)
 	struct core_dst dst = { 0 };
 	struct ctl_send head;
 	const void *bulk = NULL;
+	bool start;
 	int r;
 
 	if (env->length < sizeof(head) + sizeof(struct kdbus_msg))
@@ -192,6 +193,9 @@ static int take_send(struct client *c, const struct lane_env *env)
 	relay.sync = head.flags & CTL_SEND_SYNC;
 	r = parse_and_route(c, env, d->record + sizeof(head), env->length - sizeof(head), bulk,
 			    &relay, &dst);
+	start = r == -ESRCH && !(head.flags & CTL_SEND_AGAIN);
+	if (start)
+		r = bridge_start_service(&relay, &dst);
 	if (bulk)
 		lane_bulk_return(&c->channel, env->bulk, env->bulk_use);
 	close_files(c, &relay);
@@ -199,6 +203,8 @@ static int take_send(struct client *c, const struct lane_env *env)
 		return r;
 	if (!(head.flags & CTL_SEND_AGAIN) && (r < 0 || relay.wire.m.route != CORE_ROUTE_BROADCAST))
 		verdict(c, &head, r, &dst);
+	if (start && r == 0)
+		bridge_begin_starts(container_of(c->conn.bus, struct bus, core));
 	return 0;
 }
 

@@ -199,17 +199,25 @@ void activations_unit_failed(struct classic *k, const char *unit, const char *er
 
 /* ---- which of them ---- */
 
-void activation_start(struct activation *a, const struct cpeer *by,
-		      const struct service_file *service)
+static void log_start(const struct activation *a)
+{
+	const struct peer *by = list_first_entry(&a->waiters, struct waiter, entry)->from;
+	const struct cpeer *c = classic_peer(by);
+	bool unit = a->classic->systemd_activation && a->unit;
+	char name[CLASSIC_UNIQUE_MAX];
+
+	log_line("activating '%s'%s%s, asked for by '%s' (uid=%d pid=%d)", a->name,
+		 unit ? " as unit " : "", unit ? a->unit : "", unique_name(by, name).s,
+		 (int)(c ? c->uid : by->creds->uid), (int)(c ? c->pid : by->creds->pid));
+}
+
+void activation_start(struct activation *a, const struct service_file *service)
 {
 	struct classic *k = a->classic;
 	long timeout = classic_limits(k)->service_start_timeout;
 	struct cpeer *to;
 
-	log_line("activating '%s'%s%s, asked for by '%s' (uid=%d pid=%d)", a->name,
-		 k->systemd_activation && a->unit ? " as unit " : "",
-		 k->systemd_activation && a->unit ? a->unit : "", by->name, (int)by->uid,
-		 (int)by->pid);
+	log_start(a);
 	a->timeout.expired = timed_out;
 	if (timeout >= 0)
 		timeout_set(k, &a->timeout, (u64)timeout);

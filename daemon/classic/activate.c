@@ -13,23 +13,29 @@
 
 /* ---- who waits ---- */
 
-static struct waiter *waiter_add(struct activation *a, struct cpeer *from, const struct cmsg *m,
-				 bool start)
+void waiter_add(struct activation *a, struct waiter *w, struct peer *from)
+{
+	w->from = from;
+	from->starting += w->held;
+	from->starting_fds += w->held_fds;
+	list_add_tail(&w->entry, &a->waiters);
+}
+
+static bool add_classic(struct activation *a, struct cpeer *from, const struct cmsg *m, bool start)
 {
 	struct waiter *w = calloc(1, sizeof(*w));
 	size_t size = m->header.frame.total_len;
 
 	if (!w)
-		return NULL;
+		return false;
 	w->start = start;
-	w->from = from;
 	w->serial = m->header.frame.serial;
 	w->quiet = m->header.frame.flags & DBUSP_NO_REPLY_EXPECTED;
 	if (!start) {
 		w->message = cbuf_new(size);
 		if (!w->message) {
 			free(w);
-			return NULL;
+			return false;
 		}
 		memcpy(w->message->data, m->raw, m->header.frame.header_len);
 		memcpy(w->message->data + m->header.frame.header_len, m->body,
@@ -37,49 +43,79 @@ static struct waiter *waiter_add(struct activation *a, struct cpeer *from, const
 		w->fds = m->fds ? cfds_ref(m->fds) : NULL;
 	}
 	w->held = sizeof(*w) + (start ? 0 : size);
-	from->held += w->held;
-	from->held_fds += w->fds ? w->fds->n : 0;
-	list_add_tail(&w->entry, &a->waiters);
-	return w;
+	w->held_fds = w->fds ? w->fds->n : 0;
+	waiter_add(a, w, &from->peer);
+	return true;
 }
 
 static void waiter_free(struct waiter *w)
 {
-	w->from->held -= w->held;
-	w->from->held_fds -= w->fds ? w->fds->n : 0;
+	w->from->starting -= w->held;
+	w->from->starting_fds -= w->held_fds;
 	list_del(&w->entry);
+	if (w->native)
+		native_wait_free(w);
 	cbuf_unref(w->message);
 	cfds_unref(w->fds);
 	free(w);
 }
 
+/* A classic one that is still there */
+static struct cpeer *alive(const struct waiter *w)
+{
+	struct cpeer *c = classic_peer(w->from);
+
+	return c && cpeer_alive(c) ? c : NULL;
+}
+
 /* The message that was held, as it came. */
-static void deliver(struct waiter *w, struct peer *owner)
+static void deliver(struct waiter *w, struct cpeer *from, struct peer *owner)
 {
 	const unsigned char *raw = w->message->data;
 	struct cmsg m = {
-		.from = &w->from->peer,
+		.from = &from->peer,
 		.raw = raw,
 		.buf = w->message,
 		.fds = w->fds,
-		.sender = cpeer_name(w->from),
+		.sender = cpeer_name(from),
 	};
 
 	if (dbusp_header_parse(&m.header, raw, w->message->size, DBUSP_MESSAGE_MAX, NULL) < 0)
 		return;
 	m.body = raw + m.header.frame.header_len;
-	route_to(w->from, owner, &m);
+	route_to(from, owner, &m);
 }
 
 static void tell_started(struct waiter *w, uint32_t result)
 {
+	struct cpeer *to = alive(w);
 	struct dbusp_build b;
 
-	if (w->quiet)
+	if (!w->start || w->quiet || !to)
 		return;
-	driver_return_begin(w->from, w->serial, &b, "u");
+	driver_return_begin(to, w->serial, &b, "u");
 	dbusp_put_u32(&b, result);
-	driver_signal_to(w->from, &b);
+	driver_signal_to(to, &b);
+}
+
+static void give(struct waiter *w, struct peer *owner)
+{
+	struct cpeer *from = alive(w);
+
+	if (w->native)
+		native_wait_deliver(w, owner);
+	else if (!w->start && from)
+		deliver(w, from, owner);
+}
+
+static void tell_failed(struct activation *a, struct waiter *w, const char *error, const char *text)
+{
+	struct cpeer *from = alive(w);
+
+	if (w->native)
+		native_wait_fail(a, w, error, text);
+	else if (from)
+		driver_error_serial(from, w->serial, error, "%s", text);
 }
 
 /* ---- activations ---- */
@@ -101,6 +137,7 @@ void activation_free(struct activation *a)
 
 	list_for_each_entry_safe(w, next, &a->waiters, entry)
 		waiter_free(w);
+	standin_end(a);
 	timeout_clear(a->classic, &a->timeout);
 	list_del(&a->entry);
 	a->classic->activations->n--;
@@ -134,34 +171,40 @@ void activation_fail(struct activation *a, const char *error, const char *text)
 	struct waiter *w;
 
 	log_line("activating '%s' failed: %s", a->name, text);
-	list_for_each_entry(w, &a->waiters, entry) {
-		if (cpeer_alive(w->from))
-			driver_error_serial(w->from, w->serial, error, "%s", text);
-	}
+	list_for_each_entry(w, &a->waiters, entry)
+		tell_failed(a, w, error, text);
 	launch_forget(a->launch);
 	activation_free(a);
 }
 
 /* ---- asking ---- */
 
+const char *waiter_limit(const struct classic *k, const struct peer *from, size_t bytes,
+			 unsigned int fds, long *ret_max)
+{
+	const struct config_limits *limits = classic_limits(k);
+
+	*ret_max = limits->max_incoming_bytes;
+	if (from->starting + bytes > (size_t)*ret_max)
+		return "max_incoming_bytes";
+	*ret_max = limits->max_incoming_unix_fds;
+	return fds && from->starting_fds + fds > (unsigned long)*ret_max ? "max_incoming_unix_fds" :
+									    NULL;
+}
+
 static bool has_room(struct cpeer *from, const struct cmsg *m)
 {
-	const struct config_limits *limits = classic_limits(from->classic);
 	size_t size = sizeof(struct waiter) + m->header.frame.total_len;
-	unsigned int fds = m->fds ? m->fds->n : 0;
-	const char *name = "max_incoming_bytes";
-	long max = limits->max_incoming_bytes;
+	const char *name;
+	long max;
 
-	if (from->held + size <= (size_t)max) {
-		name = "max_incoming_unix_fds";
-		max = limits->max_incoming_unix_fds;
-		if (!fds || from->held_fds + fds <= (unsigned long)max)
-			return true;
-	}
-	driver_error(from, m, DBUS_ERROR("LimitsExceeded"),
-		     "Too much of \"%s\" waits for services that are being started (%s=%ld)",
-		     from->name, name, max);
-	return false;
+	name = waiter_limit(from->classic, &from->peer, size, m->fds ? m->fds->n : 0, &max);
+	if (name)
+		driver_error(from, m, DBUS_ERROR("LimitsExceeded"),
+			     "Too much of \"%s\" waits for services that are being started "
+			     "(%s=%ld)",
+			     from->name, name, max);
+	return !name;
 }
 
 static void refuse_memory(struct cpeer *from, const struct cmsg *m)
@@ -169,24 +212,51 @@ static void refuse_memory(struct cpeer *from, const struct cmsg *m)
 	driver_error(from, m, DBUS_ERROR("NoMemory"), "Memory allocation failure");
 }
 
-static struct activation *begin(struct cpeer *from, struct cmsg *m,
-				const struct service_file *service)
+int activation_get(struct classic *k, const struct service_file *service, struct activation **ret)
 {
-	struct classic *k = from->classic;
-	long max = classic_limits(k)->max_pending_service_starts;
-	struct activation *a;
+	struct activation *a = find(k, service->name, strlen(service->name));
 
-	if (k->activations->n >= (unsigned long)max) {
+	if (!a && k->activations->n >= (unsigned long)classic_limits(k)->max_pending_service_starts)
+		return -EMLINK;
+	if (!a)
+		a = activation_new(k, service);
+	if (!a)
+		return -ENOMEM;
+	*ret = a;
+	return 0;
+}
+
+static void refuse(struct cpeer *from, const struct cmsg *m, const char *name, int error)
+{
+	if (error == -EMLINK)
 		driver_error(from, m, DBUS_ERROR("LimitsExceeded"),
 			     "The maximum number of pending activations has been reached, "
 			     "activation of %s failed (max_pending_service_starts=%ld)",
-			     service->name, max);
-		return NULL;
-	}
-	a = activation_new(k, service);
-	if (!a)
+			     name, classic_limits(from->classic)->max_pending_service_starts);
+	else
 		refuse_memory(from, m);
-	return a;
+}
+
+static void begin(struct activation *a, const struct service_file *service)
+{
+	if (!a->begun) {
+		a->begun = true;
+		activation_start(a, service);
+	}
+}
+
+void activate_begin(struct classic *k)
+{
+	const struct service_file *service;
+	struct activation *a, *next;
+
+	list_for_each_entry_safe(a, next, &k->activations->list, entry) {
+		if (a->begun)
+			continue;
+		service = services_find(k->services, a->name);
+		if (service)
+			begin(a, service);
+	}
 }
 
 /*
@@ -195,23 +265,23 @@ static struct activation *begin(struct cpeer *from, struct cmsg *m,
  */
 static void join(struct cpeer *from, struct cmsg *m, const struct service_file *service, bool start)
 {
-	struct activation *a = find(from->classic, service->name, strlen(service->name));
-	bool first = !a;
+	struct activation *a;
+	int r;
 
 	if (!has_room(from, m))
 		return;
-	if (first)
-		a = begin(from, m, service);
-	if (!a)
+	r = activation_get(from->classic, service, &a);
+	if (r < 0) {
+		refuse(from, m, service->name, r);
 		return;
-	if (!waiter_add(a, from, m, start)) {
+	}
+	if (!add_classic(a, from, m, start)) {
 		refuse_memory(from, m);
-		if (first)
+		if (list_empty(&a->waiters))
 			activation_free(a);
 		return;
 	}
-	if (first)
-		activation_start(a, from, service);
+	begin(a, service);
 }
 
 bool activate_for_message(struct cpeer *from, struct cmsg *m)
@@ -242,30 +312,27 @@ void activate_owned(struct classic *k, const char *name, struct peer *owner)
 		log_line("'%s' was activated", name);
 		launch_forget(a->launch);
 		a->launch = NULL;
-		list_for_each_entry(w, &a->waiters, entry) {
-			if (w->start && cpeer_alive(w->from))
-				tell_started(w, ACTIVATE_STARTED);
-		}
-		list_for_each_entry(w, &a->waiters, entry) {
-			if (!w->start && cpeer_alive(w->from))
-				deliver(w, owner);
-		}
+		standin_move(a, owner);
+		list_for_each_entry(w, &a->waiters, entry)
+			tell_started(w, ACTIVATE_STARTED);
+		list_for_each_entry(w, &a->waiters, entry)
+			give(w, owner);
 		activation_free(a);
 	}
 	if (!strcmp(name, ACTIVATE_SYSTEMD))
 		activations_ask_systemd(k);
 }
 
-void activate_end(struct cpeer *c)
+void activate_end(struct classic *k, struct peer *p)
 {
 	struct waiter *w, *next;
 	struct activation *a;
 
-	if (!c->held)
+	if (!p->starting)
 		return;
-	list_for_each_entry(a, &c->classic->activations->list, entry) {
+	list_for_each_entry(a, &k->activations->list, entry) {
 		list_for_each_entry_safe(w, next, &a->waiters, entry) {
-			if (w->from == c)
+			if (w->from == p)
 				waiter_free(w);
 		}
 	}

@@ -13,7 +13,11 @@
  * 3. A program that ends with status 0 may have left a daemon behind: the wait goes on.
  * 4. The policy is asked before anything is started or held, and again at the delivery.
  * 5. What waits counts against its sender (max_incoming_bytes), and ends with him.
- * 6. With systemd activation, a service that names a unit is systemd's to start. If systemd is not
+ * 6. Native peers may start services, too. Until the name has an owner a *stand-in* is the other end
+ *    of their calls: a connection nobody can see or talk to. Then the calls move to the owner, as
+ *    they do between an activator and an owner (ABI 10.6), before the messages; if the service
+ *    cannot be started the stand-in answers with the error of D-Bus.
+ * 7. With systemd activation, a service that names a unit is systemd's to start. If systemd is not
  *    on the bus yet the request waits for it.
  *
  * D-Bus specification, "Message Bus Starting Services (Activation)".
@@ -35,6 +39,21 @@ void activations_free(struct classic *k);
 bool activate_for_message(struct cpeer *from, struct cmsg *m);
 
 /**
+ * activate_for_native() - a message of a native peer to a name that does not exist
+ * @relay:   checked
+ * @ret_dst: the stand-in
+ *
+ * Return: 0: it is held; once its sender knows, call activate_begin(); -ESRCH: the name cannot be
+ * activated, or not by this message; -EBADMSG: it is no D-Bus message, and services are called with
+ * those; -EPERM: the policy does not let it pass; -ENOBUFS: too much waits already; -EMFILE;
+ * -ENOMEM.
+ */
+int activate_for_native(const struct relay *relay, struct core_dst *ret_dst);
+
+/* Start what activate_for_native() made. */
+void activate_begin(struct classic *k);
+
+/**
  * activate_owned() - a name has got an owner
  * @name:  the name
  * @owner: of any kind
@@ -44,6 +63,6 @@ bool activate_for_message(struct cpeer *from, struct cmsg *m);
 void activate_owned(struct classic *k, const char *name, struct peer *owner);
 
 /* A peer has gone: what it had waiting is dropped. */
-void activate_end(struct cpeer *c);
+void activate_end(struct classic *k, struct peer *p);
 
 #endif

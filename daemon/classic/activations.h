@@ -21,23 +21,25 @@ enum {
 /**
  * struct waiter - somebody who waits for an activation
  * @entry:   in activation.waiters, in the order in which they asked
- * @from:    who
+ * @from:    who; a native peer's message is in @native
  * @serial:  of his call or message
  * @start:   it is a StartServiceByName, and nothing else is held
  * @quiet:   he wants no reply
  * @message: his message, as it came
  * @fds:     with it, or NULL
- * @held:    bytes on his account
+ * @held, @held_fds: bytes and descriptors that are his to bear
  */
 struct waiter {
 	struct list_head entry;
-	struct cpeer *from;
+	struct peer *from;
+	struct native_wait *native;
 	uint32_t serial;
 	bool start;
 	bool quiet;
 	struct cbuf *message;
 	struct cfds *fds;
 	size_t held;
+	unsigned int held_fds;
 };
 
 /**
@@ -45,6 +47,8 @@ struct waiter {
  * @entry:     in activations.list
  * @name:      the name
  * @unit:      unit that provides it, or NULL
+ * @begun:     it was begun; else somebody waits only since this round
+ * @standin:   who answers native peers until the name has an owner; NULL: none waits
  * @by_helper: the program is the service helper, whose exit status has a meaning
  * @awaits_systemd: the request to systemd is still to be made
  * @launch:    the program, while it runs
@@ -54,6 +58,8 @@ struct activation {
 	struct list_head entry;
 	char *name;
 	char *unit;
+	bool begun;
+	struct peer *standin;
 	bool by_helper;
 	bool awaits_systemd;
 	struct launch *launch;
@@ -73,14 +79,32 @@ struct activations {
 };
 
 /* activate.c */
+/*
+ * The activation of a service, made if there is none. -EMLINK: too many are under way
+ * (max_pending_service_starts); -ENOMEM.
+ */
+int activation_get(struct classic *k, const struct service_file *service, struct activation **ret);
+/* Somebody waits; what @w holds was counted in. Does he, and all of his, stay within the limits? */
+void waiter_add(struct activation *a, struct waiter *w, struct peer *from);
+/* Which limit @bytes and @fds more would exceed, or NULL; @ret_max is what it is set to */
+const char *waiter_limit(const struct classic *k, const struct peer *from, size_t bytes,
+			 unsigned int fds, long *ret_max);
 void activation_fail(struct activation *a, const char *error, const char *text);
 void activation_free(struct activation *a);
 /* StartServiceByName of a name that nobody owns; it is answered when the time has come */
 void activate_for_call(struct cpeer *from, struct cmsg *m, const struct service_file *service);
 
+/* activate-native.c; see activate.h */
+void native_wait_free(struct waiter *w);
+void native_wait_deliver(struct waiter *w, struct peer *owner);
+void native_wait_fail(struct activation *a, struct waiter *w, const char *error, const char *text);
+/* The name has an owner: what was called is he now. */
+void standin_move(struct activation *a, struct peer *owner);
+/* Nothing more will come of it. */
+void standin_end(struct activation *a);
+
 /* activate-start.c: may end the activation at once */
-void activation_start(struct activation *a, const struct cpeer *by,
-		      const struct service_file *service);
+void activation_start(struct activation *a, const struct service_file *service);
 /* systemd is here: ask it for all that wait */
 void activations_ask_systemd(struct classic *k);
 /* systemd says that a unit did not start */

@@ -260,6 +260,19 @@ const struct core_sink classic_sink = {
 	.busy = busy,
 };
 
+/* ---- for one that is still to be started ---- */
+
+int bridge_may_start(struct classic *k, const struct relay *relay)
+{
+	struct incoming in;
+	int r = convert(k, relay, &in);
+
+	if (r == 0 && !access_may_pass(relay->from, NULL, &in.m))
+		r = -EPERM;
+	release(&in);
+	return r;
+}
+
 /* ---- for all ---- */
 
 void bridge_native_broadcast(struct relay *relay)

@@ -254,6 +254,14 @@ void bridge_send(struct cpeer *from, struct client *to, struct cmsg *m)
 		refuse(from, m, r);
 }
 
+int bridge_answer(struct peer *from, struct client *to, struct cmsg *m)
+{
+	m->head = m->raw;
+	m->head_len = m->header.frame.header_len;
+	m->joined = true;
+	return send_native(from, m, to->conn.id);
+}
+
 /* ---- signals for all ---- */
 
 /* Is there any native peer that might want one? */

@@ -2,6 +2,8 @@
 /* Where native and classic peers meet: what the native half tells (bridge.h). */
 #include "bridge.h"
 
+#include <errno.h>
+
 #include "access.h"
 #include "activate.h"
 #include "classic.h"
@@ -32,6 +34,21 @@ void bridge_name_changed(struct bus *bus, const char *name, struct peer *before,
 		activate_owned(bus->classic, name, now);
 }
 
+static struct bus *bus_of(const struct peer *p)
+{
+	return container_of(p->conn.bus, struct bus, core);
+}
+
+int bridge_start_service(const struct relay *relay, struct core_dst *ret_dst)
+{
+	return bus_of(relay->from)->classic ? activate_for_native(relay, ret_dst) : -ESRCH;
+}
+
+void bridge_begin_starts(struct bus *bus)
+{
+	activate_begin(bus->classic);
+}
+
 /* An activator has one name, so all calls move. Of others it is not known which. */
 void bridge_calls_moved(struct peer *from, struct peer *to)
 {
@@ -46,9 +63,7 @@ void bridge_forget(struct peer *p)
 
 static struct classic *front_end(const struct client *c)
 {
-	struct bus *bus = container_of(c->conn.bus, struct bus, core);
-
-	return c->conn.kind == CORE_KIND_ORDINARY ? bus->classic : NULL;
+	return c->conn.kind == CORE_KIND_ORDINARY ? bus_of(&c->peer)->classic : NULL;
 }
 
 void bridge_native_joined(struct client *c)
@@ -67,6 +82,7 @@ void bridge_native_left(struct client *c)
 
 	if (!k)
 		return;
+	activate_end(k, &c->peer);
 	driver_owner_changed(k, unique_name(&c->peer, name).s, &c->peer, NULL);
 	replies_end(k, &c->peer);
 }

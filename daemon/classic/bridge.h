@@ -20,7 +20,9 @@ struct bus;
 struct classic;
 struct client;
 struct cmsg;
+struct core_dst;
 struct cpeer;
+struct relay;
 
 extern const struct core_sink classic_sink;
 
@@ -28,6 +30,10 @@ extern const struct core_sink classic_sink;
 
 /* A message for a native peer; errors go to the sender. */
 void bridge_send(struct cpeer *from, struct client *to, struct cmsg *m);
+/* An answer of the bus itself, as from @from, whom the receiver has called */
+int bridge_answer(struct peer *from, struct client *to, struct cmsg *m);
+/* May a message of a native peer start a service? 0; -EBADMSG; -EPERM; -ENOMEM; -EMFILE */
+int bridge_may_start(struct classic *k, const struct relay *relay);
 /* A signal, for native peers with a match */
 void bridge_broadcast(struct classic *k, struct cmsg *m);
 
@@ -38,8 +44,13 @@ void bridge_read_creds(struct peer *p);
 /* A name has another owner: tell classic peers. Activators are none in D-Bus. */
 void bridge_name_changed(struct bus *bus, const char *name, struct peer *before, struct peer *now);
 /* A broadcast of a native connection, for classic peers with a rule */
-struct relay;
 void bridge_native_broadcast(struct relay *relay);
+/*
+ * A message to a name that does not exist: 0 if a service is to be started that will own it, and
+ * @ret_dst is whom the sender has called for now; see activate_for_native(), activate_begin().
+ */
+int bridge_start_service(const struct relay *relay, struct core_dst *ret_dst);
+void bridge_begin_starts(struct bus *bus);
 /* What @from was called through a name is for @to now, who has it. */
 void bridge_calls_moved(struct peer *from, struct peer *to);
 /* Its memory is about to be freed. */

@@ -173,7 +173,6 @@ enum cpeer_state {
  * @rules:	its match rules (match.c)
  * @n_rules:	how many, duplicates counted
  * @visited:	last search that found it
- * @held, @held_fds: of what waits for services that are being started (activate.c)
  * @calls:	struct call it made and waits for (reply.c)
  * @n_calls:	how many
  */
@@ -208,10 +207,8 @@ struct cpeer {
 	struct rule *rules;
 	unsigned int n_rules;
 	uint64_t visited;
-	size_t held;
 	struct list_head calls;
 	unsigned int n_calls;
-	unsigned int held_fds;
 };
 
 /* Of a connection that is known to be classic */

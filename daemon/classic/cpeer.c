@@ -158,7 +158,7 @@ void cpeer_leave(struct cpeer *c)
 	struct core_conn *conn = &c->conn;
 
 	matches_end(c);
-	activate_end(c);
+	activate_end(c->classic, &c->peer);
 	if (core_conn_shut(conn, true) < 0)
 		return;
 	core_conn_unlink(conn);

@@ -11,6 +11,7 @@
 
 #include "access.h"
 #include "activate.h"
+#include "bridge.h"
 #include "monitor.h"
 #include "output.h"
 
@@ -330,6 +331,33 @@ static void send_error(struct cpeer *to, uint32_t serial, const char *name, cons
 
 	build_error(to->classic, serial, address_of(to), name, text, &b);
 	driver_signal_to(to, &b);
+}
+
+int driver_error_native(struct classic *k, struct peer *as, struct client *to, uint32_t serial,
+			const char *name, const char *text)
+{
+	char unique[CLASSIC_UNIQUE_MAX];
+	struct dbusp_desc desc = { .type = DBUSP_ERROR,
+				   .flags = DBUSP_NO_REPLY_EXPECTED,
+				   .reply_serial = serial,
+				   .error_name = dbusp_str(name),
+				   .destination = unique_name(&to->peer, unique),
+				   .signature = DBUSP_STR("s") };
+	struct dbusp_build b;
+	struct cmsg m;
+	uint8_t *msg;
+	size_t len;
+	int r;
+
+	begin(k, &b, &desc);
+	dbusp_put_string(&b, text);
+	if (dbusp_build_end(&b, &msg, &len) < 0)
+		return -ENOMEM;
+	r = parse_own(&m, msg, len, NULL);
+	if (r == 0)
+		r = bridge_answer(as, to, &m);
+	release(NULL, msg);
+	return r;
 }
 
 void driver_error(struct cpeer *to, const struct cmsg *m, const char *name, const char *format, ...)

@@ -124,6 +124,13 @@ void driver_show_error(struct cpeer *to, const struct cmsg *m, const char *name,
 void driver_error_serial(struct cpeer *to, uint32_t serial, const char *name, const char *format,
 			 ...) __attribute__((format(printf, 4, 5)));
 
+/*
+ * The same to a native peer whose call @as, known to nobody else, was to have answered. Returns a
+ * negative errno if it is not delivered.
+ */
+int driver_error_native(struct classic *k, struct peer *as, struct client *to, uint32_t serial,
+			const char *name, const char *text);
+
 /**
  * driver_signal_begin() - start a signal of the driver
  * @destination: unique name; s == NULL: a broadcast

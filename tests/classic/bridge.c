@@ -4,15 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <libkdbus.h>
-
 #include "dbus/bloom.h"
+#include "native.h"
 #include "own-bus.h"
-#include "peer.h"
 
 #define NAME "org.example.Bridge"
 #define PATH "/org/example/Bridge"
@@ -23,6 +19,7 @@ static struct own_bus bus;
 static int start(void **state)
 {
 	own_bus_start(&bus, "", 0);
+	native_path = bus.native;
 	return 0;
 }
 
@@ -32,178 +29,6 @@ static int stop(void **state)
 }
 
 /* ---- native peers ---- */
-
-static struct libkdbus *native_join(void)
-{
-	const struct libkdbus_options options = { .flags = KDBUS_HELLO_ACCEPT_FD };
-	struct libkdbus *h;
-
-	assert_int_equal(libkdbus_connect(bus.native, &options, &h), 0);
-	return h;
-}
-
-static const char *native_name(struct libkdbus *h, char *buf, size_t size)
-{
-	/* The first id of the domain is that of the bus. */
-	snprintf(buf, size, ":1.%llu", (unsigned long long)libkdbus_identity(h)->id - 2);
-	return buf;
-}
-
-static uint64_t classic_id(const struct peer *p)
-{
-	return strtoull(p->name + 3, NULL, 10) + 2;
-}
-
-static uint64_t deadline(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000ULL + PEER_PATIENCE_MS * 1000000ULL;
-}
-
-/* A D-Bus message with a string, and its length */
-static uint8_t *dbus_message(struct dbusp_desc desc, const char *text, size_t *ret_len)
-{
-	struct dbusp_build b;
-	uint8_t *msg;
-
-	desc.signature = dbusp_str(!text ? NULL : desc.n_fds ? "sh" : "s");
-	dbusp_build_begin(&b, NULL, &desc);
-	if (text)
-		dbusp_put_string(&b, text);
-	if (text && desc.n_fds)
-		dbusp_put_fixed(&b, 'h', &(uint32_t){ 0 });
-	assert_int_equal(dbusp_build_end(&b, &msg, ret_len), 0);
-	return msg;
-}
-
-struct native_send {
-	uint64_t dst_id;
-	const char *dst_name;
-	uint64_t flags;
-	uint64_t cookie, cookie_reply;
-	const int *fds;
-	size_t n_fds;
-	bool memfd;
-};
-
-static void put_bloom(struct libkdbus_builder *b, struct libkdbus *h, const uint8_t *data)
-{
-	size_t size = libkdbus_identity(h)->bloom.size;
-	struct kdbus_bloom_filter *filter =
-		libkdbus_build_item(b, KDBUS_ITEM_BLOOM_FILTER, NULL, sizeof(*filter) + size);
-	struct dbusp_bloom bloom = { .words = (uint64_t *)filter->data,
-				     .n_words = size / 8,
-				     .n_hash = (unsigned int)libkdbus_identity(h)->bloom.n_hash };
-	struct dbusp_header header;
-	struct dbusp_args args;
-
-	memset(filter, 0, sizeof(*filter) + size);
-	assert_int_equal(dbusp_header_parse(&header, data, DBUSP_MESSAGE_MAX, DBUSP_MESSAGE_MAX,
-					    NULL), 0);
-	dbusp_args_init(&args, &header, data + header.frame.header_len);
-	dbusp_bloom_filter(&bloom, &header, &args);
-}
-
-static int make_memfd(const void *data, size_t len)
-{
-	int fd = memfd_create("bridge", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	assert_int_equal(write(fd, data, len), len);
-	assert_int_equal(libkdbus_memfd_seal(fd), 0);
-	return fd;
-}
-
-static int native_send(struct libkdbus *h, const struct native_send *s, const void *data,
-		       size_t len)
-{
-	struct kdbus_cmd_send cmd = { .size = sizeof(cmd) };
-	int memfd = s->memfd ? make_memfd(data, len) : -1, r;
-	struct libkdbus_builder b;
-	struct kdbus_msg *msg;
-	void *built;
-
-	libkdbus_build(&b, sizeof(*msg), NULL, 0);
-	if (s->memfd)
-		libkdbus_build_memfd(&b, memfd, 0, len);
-	else
-		libkdbus_build_vec(&b, data, len);
-	if (s->dst_name)
-		libkdbus_build_string(&b, KDBUS_ITEM_DST_NAME, s->dst_name);
-	if (s->n_fds)
-		libkdbus_build_fds(&b, s->fds, s->n_fds);
-	if (s->flags & KDBUS_MSG_SIGNAL)
-		put_bloom(&b, h, data);
-	assert_int_equal(libkdbus_build_end(&b, &built), 0);
-	msg = built;
-	msg->payload_type = KDBUS_PAYLOAD_DBUS;
-	msg->dst_id = s->dst_id;
-	msg->flags = s->flags;
-	msg->cookie = s->cookie;
-	msg->cookie_reply = s->cookie_reply;
-	if (s->flags & KDBUS_MSG_EXPECT_REPLY)
-		msg->timeout_ns = deadline();
-	cmd.msg_address = (uintptr_t)msg;
-	r = libkdbus_send(h, &cmd);
-	libkdbus_build_clear(&b);
-	if (memfd >= 0)
-		close(memfd);
-	return r;
-}
-
-static const struct kdbus_msg *native_next(struct libkdbus *h)
-{
-	const struct kdbus_msg *msg;
-	int r;
-
-	while ((r = libkdbus_receive(h, &msg)) == -EAGAIN)
-		assert_int_equal(libkdbus_wait(h, deadline(), -1), 0);
-	assert_int_equal(r, 0);
-	return msg;
-}
-
-/* Its payload as a D-Bus message; returns the string in it. */
-static const char *native_text(struct libkdbus *h, const struct kdbus_msg *msg,
-			       struct dbusp_header *ret_header)
-{
-	static struct dbusp_reader reader;
-	const struct kdbus_item *item =
-		libkdbus_item_find(msg, sizeof(*msg), KDBUS_ITEM_PAYLOAD_OFF);
-	struct dbusp_str text = { "", 0 };
-	const void *data;
-	size_t size;
-
-	if (!item)
-		item = libkdbus_item_find(msg, sizeof(*msg), KDBUS_ITEM_PAYLOAD_MEMFD);
-	assert_non_null(item);
-	assert_int_equal(libkdbus_payload(h, msg, item, &data, &size), 0);
-	if (item->type == KDBUS_ITEM_PAYLOAD_MEMFD)
-		close(item->memfd.fd);
-	assert_int_equal(dbusp_header_parse(ret_header, data, size, DBUSP_MESSAGE_MAX, NULL), 0);
-	assert_int_equal(ret_header->frame.total_len, size);
-	dbusp_reader_init(&reader, ret_header,
-			  (const char *)data + ret_header->frame.header_len);
-	if (dbusp_reader_type(&reader) == 's')
-		assert_int_equal(dbusp_read_text(&reader, 's', &text), 0);
-	return text.s;
-}
-
-static void native_reply(struct libkdbus *h, const struct kdbus_msg *call, uint64_t cookie,
-			 const char *text)
-{
-	struct dbusp_desc desc = { .type = DBUSP_METHOD_RETURN,
-				   .serial = (uint32_t)cookie,
-				   .reply_serial = (uint32_t)call->cookie };
-	size_t len;
-	uint8_t *data = dbus_message(desc, text, &len);
-
-	assert_int_equal(native_send(h, &(struct native_send){ .dst_id = call->src_id,
-							       .cookie = cookie,
-							       .cookie_reply = call->cookie },
-				     data, len), 0);
-	free(data);
-}
 
 /* Everything there is, notifications included */
 static void native_listen(struct libkdbus *h)
@@ -221,7 +46,7 @@ static void native_signal(struct libkdbus *h, uint64_t cookie, const char *text)
 				   .interface = DBUSP_STR(IFACE),
 				   .member = DBUSP_STR("Changed") };
 	size_t len;
-	uint8_t *data = dbus_message(desc, text, &len);
+	uint8_t *data = native_message(desc, text, &len);
 
 	assert_int_equal(native_send(h, &(struct native_send){ .dst_id = KDBUS_DST_ID_BROADCAST,
 							       .flags = KDBUS_MSG_SIGNAL,
@@ -247,7 +72,7 @@ static void test_classic_calls_native(void **state)
 		    native_name(h, name, sizeof(name)));
 	serial = peer_call(&p, NAME, PATH, IFACE, "Say", "s", "question");
 	msg = native_next(h);
-	assert_int_equal(msg->src_id, classic_id(&p));
+	assert_int_equal(msg->src_id, native_id_of(&p));
 	assert_int_equal(msg->cookie, serial);
 	assert_true(msg->flags & KDBUS_MSG_EXPECT_REPLY);
 	assert_string_equal(native_text(h, msg, &header), "question");
@@ -287,7 +112,7 @@ static void test_native_calls_classic(void **state)
 	peer_driver(&p, "RequestName", "su", NAME, 0);
 	want_driver_signal(&p, "NameAcquired", NAME, NULL, NULL);
 	want_u32(&p, p.serial, 1);
-	data = dbus_message(desc, "question", &len);
+	data = native_message(desc, "question", &len);
 	assert_int_equal(native_send(h, &how, data, len), 0);
 	want_call(&p, "Say", &g);
 	assert_string_equal(got_string(&g), "question");
@@ -295,7 +120,7 @@ static void test_native_calls_classic(void **state)
 	peer_return(&p, &g, "s", "answer");
 	msg = native_next(h);
 	assert_int_equal(msg->cookie_reply, 5);
-	assert_int_equal(msg->src_id, classic_id(&p));
+	assert_int_equal(msg->src_id, native_id_of(&p));
 	assert_string_equal(native_text(h, msg, &header), "answer");
 	assert_string_equal(header.sender.s, p.name);
 	libkdbus_done(h, msg);
@@ -316,8 +141,8 @@ static void test_unasked_replies(void **state)
 	size_t len;
 
 	WITH(p);
-	data = dbus_message(desc, "x", &len);
-	assert_int_equal(native_send(h, &(struct native_send){ .dst_id = classic_id(&p),
+	data = native_message(desc, "x", &len);
+	assert_int_equal(native_send(h, &(struct native_send){ .dst_id = native_id_of(&p),
 							       .cookie = 3,
 							       .cookie_reply = 99 },
 				     data, len), -EBADSLT);
@@ -350,7 +175,7 @@ static void test_classic_signal_for_natives(void **state)
 	libkdbus_done(h, msg);
 	peer_signal(&p, NULL, PATH, IFACE, "Changed", "s", "news");
 	msg = native_next(h);
-	assert_int_equal(msg->src_id, classic_id(&p));
+	assert_int_equal(msg->src_id, native_id_of(&p));
 	assert_true(msg->flags & KDBUS_MSG_SIGNAL);
 	assert_string_equal(native_text(h, msg, &header), "news");
 	assert_string_equal(header.sender.s, p.name);
@@ -439,8 +264,8 @@ static void test_unicast_signals(void **state)
 	msg = native_next(h);
 	assert_string_equal(native_text(h, msg, &header), "for you");
 	libkdbus_done(h, msg);
-	data = dbus_message(desc, "and for you", &len);
-	assert_int_equal(native_send(h, &(struct native_send){ .dst_id = classic_id(&p),
+	data = native_message(desc, "and for you", &len);
+	assert_int_equal(native_send(h, &(struct native_send){ .dst_id = native_id_of(&p),
 							       .flags = KDBUS_MSG_SIGNAL,
 							       .cookie = 8 },
 				     data, len), 0);
@@ -537,7 +362,7 @@ static void test_descriptors_to_native(void **state)
 	WITH(p);
 	assert_int_equal(pipe(fds), 0);
 	desc.destination = dbusp_str(native_name(h, name, sizeof(name)));
-	data = dbus_message(desc, "take it", &len);
+	data = native_message(desc, "take it", &len);
 	peer_write_fds(&p, data, len, &fds[1], 1);
 	msg = native_next(h);
 	assert_string_equal(native_text(h, msg, &header), "take it");
@@ -576,14 +401,14 @@ static void test_descriptors_to_classic(void **state)
 	peer_hello(&plain);
 	assert_int_equal(pipe(fds), 0);
 	how.fds = &fds[1];
-	how.dst_id = classic_id(&p);
-	data = dbus_message(desc, "take it", &len);
+	how.dst_id = native_id_of(&p);
+	data = native_message(desc, "take it", &len);
 	assert_int_equal(native_send(h, &how, data, len), 0);
 	want_call(&p, "Take", &g);
 	assert_int_equal(g.n_fds, 1);
 	check_pipe(fds[0], g.fds[0]);
 	got_free(&g);
-	how.dst_id = classic_id(&plain);
+	how.dst_id = native_id_of(&plain);
 	assert_int_equal(native_send(h, &how, data, len), -ECOMM);
 	want_nothing(&plain);
 	close(fds[0]);
@@ -650,8 +475,8 @@ static void test_classic_dies(void **state)
 	size_t len;
 
 	WITH(p);
-	how.dst_id = classic_id(&p);
-	data = dbus_message(desc, "question", &len);
+	how.dst_id = native_id_of(&p);
+	data = native_message(desc, "question", &len);
 	assert_int_equal(native_send(h, &how, data, len), 0);
 	want_call(&p, "Say", &g);
 	got_free(&g);
@@ -697,9 +522,9 @@ static void test_large_messages(void **state)
 		msg = native_next(h);
 		assert_true(!strcmp(native_text(h, msg, &header), text));
 		libkdbus_done(h, msg);
-		data = dbus_message(desc, text, &len);
+		data = native_message(desc, text, &len);
 		assert_int_equal(native_send(h, &(struct native_send){
-						     .dst_id = classic_id(&p),
+						     .dst_id = native_id_of(&p),
 						     .cookie = 5,
 						     .memfd = i % 2 || sizes[i] > 2000000 },
 					     data, len), 0);
@@ -727,9 +552,9 @@ static void test_garbage(void **state)
 	size_t len;
 
 	WITH(p);
-	how.dst_id = classic_id(&p);
+	how.dst_id = native_id_of(&p);
 	assert_int_equal(native_send(h, &how, "garbage", 7), -EBADMSG);
-	data = dbus_message(desc, "text", &len);
+	data = native_message(desc, "text", &len);
 	assert_int_equal(native_send(h, &how, data, len - 1), -EBADMSG);
 	how.cookie = 6;
 	assert_int_equal(native_send(h, &how, data, len), -EBADMSG);
@@ -761,10 +586,10 @@ static void test_credentials(void **state)
 	native_name(h, name, sizeof(name));
 	want_u32(&p, peer_driver(&p, "GetConnectionUnixProcessID", "s", name), (uint32_t)getpid());
 	want_u32(&p, peer_driver(&p, "GetConnectionUnixUser", "s", name), geteuid());
-	cmd.id = classic_id(&p);
+	cmd.id = native_id_of(&p);
 	assert_int_equal(libkdbus_conn_info(h, &cmd), 0);
 	info = (const void *)((const char *)libkdbus_pool(h, &size) + cmd.offset);
-	assert_int_equal(info->id, classic_id(&p));
+	assert_int_equal(info->id, native_id_of(&p));
 	item = libkdbus_item_find(info, sizeof(*info), KDBUS_ITEM_PIDS);
 	assert_non_null(item);
 	assert_int_equal(item->pids.pid, getpid());
