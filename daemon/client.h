@@ -83,6 +83,7 @@ struct link {
 /* Two clients that were introduced to each other */
 struct intro_side {
 	struct list_head entry; /* in client.intros */
+	struct rb_node node; /* in client.introduced, by id of the other */
 	struct intro *intro;
 	struct client *client;
 };
@@ -90,6 +91,7 @@ struct intro_side {
 struct intro {
 	struct intro_side side[2];
 	u64 flags[2]; /* CTL_INTRO_* as told to that side */
+	u64 number;
 };
 
 /* A message that a dead client did not take, to be sent on (death.c) */
@@ -170,6 +172,7 @@ struct client {
 	struct list_head waiting_entry; /* while the page says so: client_settle() */
 
 	struct list_head intros;
+	struct rb_root introduced;
 	unsigned int n_intros;
 	struct list_head awaited; /* not empty: nothing is taken from it */
 	struct list_head held; /* its own messages, in the order of their stamps */
@@ -294,6 +297,7 @@ void links_settle_move(bool happened);
 
 /* intro.c */
 int intro_ask(struct client *c, const struct ctl_ask_intro *ask, int *lane_fd);
+int intro_end(struct client *c, const struct ctl_end_intro *end);
 void intro_drop_all(struct client *c);
 void intro_each(struct client *c, void (*fn)(struct client *other, void *data), void *data);
 void intro_review(struct client *c);

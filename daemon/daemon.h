@@ -114,6 +114,7 @@ struct daemon {
 	struct lane_ops lane_ops;
 	struct reaper *reaper;
 	unsigned int fd_limit;
+	u64 last_intro;
 	rlim_t inherited_fd_limit; /* the soft limit we were started with; services get it */
 	unsigned char *datagram;
 	unsigned char *record;

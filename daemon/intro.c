@@ -30,17 +30,41 @@ static struct intro *intro_at(struct client *c, struct list_head *entry)
 	return side->intro;
 }
 
+static u64 other_id(const struct intro_side *side)
+{
+	const struct intro *i = side->intro;
+
+	return i->side[side == &i->side[0]].client->conn.id;
+}
+
+/* Asked for each message that is relayed between the two. */
 static struct intro *find(const struct client *a, const struct client *b)
 {
-	struct list_head *e;
-	struct intro *i;
+	struct rb_node *node = a->introduced.rb_node;
+	struct intro_side *side;
 
-	for (e = a->intros.next; e != &a->intros; e = e->next) {
-		i = intro_at((struct client *)a, e);
-		if (i->side[!side_of(i, a)].client == b)
-			return i;
+	while (node) {
+		side = rb_entry(node, struct intro_side, node);
+		if (other_id(side) == b->conn.id)
+			return side->intro;
+		node = b->conn.id < other_id(side) ? node->rb_left : node->rb_right;
 	}
 	return NULL;
+}
+
+static void insert(struct intro_side *fresh)
+{
+	struct rb_root *root = &fresh->client->introduced;
+	struct rb_node **link = &root->rb_node, *parent = NULL;
+
+	while (*link) {
+		parent = *link;
+		link = other_id(fresh) < other_id(rb_entry(parent, struct intro_side, node)) ?
+			       &parent->rb_left :
+			       &parent->rb_right;
+	}
+	rb_link_node(&fresh->node, parent, link);
+	rb_insert_color(&fresh->node, root);
 }
 
 bool intro_exists(const struct client *a, const struct client *b)
@@ -103,7 +127,8 @@ static void refuse(struct client *c, u64 peer)
 }
 
 /* Tell @c of @other, with its end of the socket, and the lane if @lane_fd is one. */
-static int tell(struct client *c, struct client *other, u64 flags, int sock, int lane_fd)
+static int tell(struct client *c, struct client *other, const struct intro *i, int sock,
+		int lane_fd)
 {
 	/* The other side may answer by it at once, so it does not wait behind what waits for room. */
 	struct lane_put put = { .type = LANE_REC_INTRO,
@@ -112,7 +137,8 @@ static int tell(struct client *c, struct client *other, u64 flags, int sock, int
 				.fds = lane_fd < 0 ? 1 : 2 };
 	const int files[2] = { sock, lane_fd };
 	struct ctl_intro head = { .peer = other->conn.id,
-				  .flags = flags,
+				  .flags = i->flags[side_of(i, c)],
+				  .number = i->number,
 				  .conn_flags = other->conn.flags };
 	struct meta_image meta;
 	unsigned char *body;
@@ -141,6 +167,8 @@ static void link_sides(struct intro *i, struct client *a, struct client *b)
 	i->side[1] = (struct intro_side){ .intro = i, .client = b };
 	list_add_tail(&i->side[0].entry, &a->intros);
 	list_add_tail(&i->side[1].entry, &b->intros);
+	insert(&i->side[0]);
+	insert(&i->side[1]);
 	a->n_intros++;
 	b->n_intros++;
 }
@@ -149,6 +177,8 @@ static void forget(struct intro *i)
 {
 	list_del(&i->side[0].entry);
 	list_del(&i->side[1].entry);
+	rb_erase(&i->side[0].node, &i->side[0].client->introduced);
+	rb_erase(&i->side[1].node, &i->side[1].client->introduced);
 	i->side[0].client->n_intros--;
 	i->side[1].client->n_intros--;
 	free(i);
@@ -156,7 +186,7 @@ static void forget(struct intro *i)
 
 static void withdraw(struct intro *i)
 {
-	struct ctl_gone body = { .reason = CTL_GONE_WITHDRAWN };
+	struct ctl_gone body = { .reason = CTL_GONE_WITHDRAWN, .number = i->number };
 	struct lane_put put = { .type = LANE_REC_GONE, .length = sizeof(body) };
 	unsigned int s;
 
@@ -180,14 +210,15 @@ static int introduce(struct client *c, struct client *peer, int lane_fd)
 		free(i);
 		return -errno;
 	}
+	i->number = ++c->daemon->last_intro;
 	i->flags[0] = flags_for(c, peer) | CTL_INTRO_ASKED;
 	i->flags[1] = flags_for(peer, c);
 	link_sides(i, c, peer);
-	r = tell(peer, c, i->flags[1], sv[1], lane_fd);
+	r = tell(peer, c, i, sv[1], lane_fd);
 	if (r < 0) {
 		forget(i);
 	} else {
-		r = tell(c, peer, i->flags[0], sv[0], -1);
+		r = tell(c, peer, i, sv[0], -1);
 		if (r < 0)
 			withdraw(i);
 	}
@@ -211,6 +242,29 @@ int intro_ask(struct client *c, const struct ctl_ask_intro *ask, int *lane_fd)
 		r = introduce(c, peer, *lane_fd);
 	if (r < 0)
 		refuse(c, ask->peer);
+	return 0;
+}
+
+/*
+ * Closed by agreement. What the two asked each other directly may still be answered, and they learn
+ * of each other's end as those do who called through the daemon.
+ */
+int intro_end(struct client *c, const struct ctl_end_intro *end)
+{
+	struct core_conn *conn;
+	struct client *peer;
+	struct intro *i;
+
+	if (!c->connected || end->reserved)
+		return -EPROTO;
+	conn = core_bus_find_conn(c->conn.bus, end->peer);
+	peer = conn ? native_of(conn) : NULL;
+	i = peer ? find(c, peer) : NULL;
+	if (!i || i->number != end->number)
+		return 0;
+	/* Without memory it stays as it is. */
+	if (link_call(&c->peer, &peer->peer) == 0 && link_call(&peer->peer, &c->peer) == 0)
+		forget(i);
 	return 0;
 }
 

@@ -267,6 +267,13 @@ static int act_intro(struct client *c)
 	return intro_ask(c, (const struct ctl_ask_intro *)c->post->data, &c->post->fds[0]);
 }
 
+static int act_end_intro(struct client *c)
+{
+	if (c->post->size != sizeof(struct ctl_end_intro) || c->post->n_fds)
+		return -EPROTO;
+	return intro_end(c, (const struct ctl_end_intro *)c->post->data);
+}
+
 static int act_hand_back(struct client *c)
 {
 	const struct ctl_hand_back *head = (const struct ctl_hand_back *)c->post->data;
@@ -287,6 +294,8 @@ static void act(struct client *c, struct post *post)
 			r = act_request(c);
 		else if (head->type == CTL_ASK_INTRO)
 			r = act_intro(c);
+		else if (head->type == CTL_END_INTRO)
+			r = act_end_intro(c);
 		else if (head->type == CTL_HAND_BACK)
 			r = act_hand_back(c);
 		if (r < 0)

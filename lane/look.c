@@ -362,16 +362,29 @@ static bool stopped(struct lane_source *src)
 	return true;
 }
 
+/* What a peer said besides its records, each once; 0: nothing */
+static enum lane_event_type word_of(struct lane_source *src)
+{
+	if (stopped(src))
+		return LANE_EV_CLOSED;
+	if (!src->ch->asked_end || src->told_asked)
+		return 0;
+	src->told_asked = true;
+	return LANE_EV_ASKED;
+}
+
 static bool batch_next(struct lane_look *look, struct lane_event *ret)
 {
 	struct lane_source *src, *best = NULL;
+	enum lane_event_type type;
 	unsigned int i;
 
 	for (i = 0; i < look->n_active; i++) {
 		src = look->active[i];
-		if (stopped(src)) {
+		type = word_of(src);
+		if (type) {
 			memset(ret, 0, sizeof(*ret));
-			ret->type = LANE_EV_CLOSED;
+			ret->type = type;
 			ret->src = src;
 			return true;
 		}

@@ -33,6 +33,7 @@ struct lane_source {
 	bool readable; /* its socket was, when this look asked */
 	bool have; /* env and stamp are those of the record at `at` */
 	bool told_closed;
+	bool told_asked;
 	bool told; /* OVER or BROKEN was reported */
 	bool told_hungup; /* it was after the socket hung up */
 	bool cut; /* rule 14 */
@@ -51,6 +52,7 @@ enum lane_event_type {
 	LANE_EV_RECORD = 1, /* rec is its envelope */
 	LANE_EV_OVER, /* nothing comes any more: END or cut; again when the socket hangs up */
 	LANE_EV_BROKEN, /* its peer broke the format */
+	LANE_EV_ASKED, /* its peer asks for the end of our lane (an idle channel) */
 	LANE_EV_CLOSED, /* it reads no more: lane_take_back(); what it sends still comes */
 };
 

@@ -51,6 +51,7 @@ enum ctl_sock_type {
 	CTL_REPLY, /* daemon: struct ctl_reply */
 	CTL_ASK_INTRO, /* client: struct ctl_ask_intro, one descriptor: the lane it will write */
 	CTL_HAND_BACK, /* client: struct ctl_hand_back, the message's descriptors */
+	CTL_END_INTRO, /* client: struct ctl_end_intro */
 };
 
 /**
@@ -146,6 +147,24 @@ struct ctl_ask_intro {
 	uint64_t peer;
 };
 static_assert(sizeof(struct ctl_ask_intro) == 16, "ask");
+
+/**
+ * struct ctl_end_intro - an idle channel was closed by agreement (lane/lane.h, end of a channel)
+ * @peer:	to whom
+ * @number:	of the introduction
+ *
+ * Both lanes are over, so nothing has to be handed back any more, and the two can be introduced
+ * again. Said by the side that closes the socket; the other sees the hang-up. That both may answer
+ * what the other had asked stays so.
+ */
+struct ctl_end_intro {
+	uint16_t version;
+	uint16_t type;
+	uint32_t reserved;
+	uint64_t peer;
+	uint64_t number;
+};
+static_assert(sizeof(struct ctl_end_intro) == 24, "end of an introduction");
 
 /**
  * struct ctl_hand_back - what a dead peer did not take (design rule 15, doc/lanes.md)
@@ -281,6 +300,7 @@ struct ctl_lost {
  * @peer:	its connection id
  * @flags:	CTL_INTRO_*
  * @conn_flags:	its HELLO flags
+ * @number:	of this introduction; a later one of the same two has another
  * @meta_size:	bytes of metadata items that follow: what the receiver of this record wants and may
  *		see of the peer, in the order of ABI 8.4, without TIMESTAMP
  *
@@ -291,10 +311,11 @@ struct ctl_intro {
 	uint64_t peer;
 	uint64_t flags;
 	uint64_t conn_flags;
+	uint64_t number;
 	uint32_t meta_size;
 	uint32_t reserved;
 };
-static_assert(sizeof(struct ctl_intro) == 32, "intro");
+static_assert(sizeof(struct ctl_intro) == 40, "intro");
 
 #define CTL_INTRO_ASKED	       0x01u /* you asked; without it, the lane comes with this record */
 #define CTL_INTRO_IN_MESSAGES  0x02u /* the peer may send you calls and plain messages */
@@ -312,10 +333,12 @@ static_assert(sizeof(struct ctl_intro) == 32, "intro");
 /**
  * struct ctl_gone - body of LANE_REC_GONE
  * @peer:	connection id; sent to introduced peers and to those with relayed calls to it
+ * @number:	of the introduction that is withdrawn
  * @reason:	enum ctl_gone_reason
  */
 struct ctl_gone {
 	uint64_t peer;
+	uint64_t number;
 	uint32_t reason;
 	uint32_t reserved;
 };

@@ -141,6 +141,9 @@ static void each_direct(struct user *u, peer_fn fn)
 		if (p->looked && p->channel.own)
 			fn(&p->channel);
 	}
+	list_for_each_entry(p, &u->detached, detached_entry)
+		if (p->looked && p->channel.own)
+			fn(&p->channel);
 }
 
 /*

@@ -268,6 +268,7 @@ int direct_send(struct user *u, struct outgoing *out, struct peer *p, u64 name_i
 		settle_closing(u, p);
 	if (r >= 0) {
 		*ret_slot = slot;
+		idle_tick(u, p);
 		user_update_events(u);
 		return 0;
 	}

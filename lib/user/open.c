@@ -94,6 +94,7 @@ static void init(struct user *u, const char *path)
 	core_requester_init(&u->requester, &u->deadlines);
 	INIT_LIST_HEAD(&u->waiters);
 	INIT_LIST_HEAD(&u->looked);
+	INIT_LIST_HEAD(&u->detached);
 	INIT_LIST_HEAD(&u->keeping);
 	for (i = 0; i < ARRAY_SIZE(u->spare); i++)
 		u->spare[i].eventfd = -1;
@@ -229,6 +230,9 @@ void user_close_forked(struct user *u)
 		if (p->channel.sock >= 0)
 			close(p->channel.sock);
 	}
+	list_for_each_entry(p, &u->detached, detached_entry)
+		if (p->channel.sock >= 0)
+			close(p->channel.sock);
 }
 
 static int user_fd(struct libkdbus *h)

@@ -104,6 +104,19 @@ void owed_forget(struct user *u, u64 requester)
 		owed_remove(u, o);
 }
 
+/* Does it still wait for a reply of ours? */
+bool owed_any(struct user *u, u64 requester)
+{
+	struct owed *o;
+
+	while ((o = last_before(u, requester, U64_MAX, U64_MAX)) && o->requester == requester) {
+		if (o->deadline > user_now())
+			return true;
+		owed_remove(u, o);
+	}
+	return false;
+}
+
 void owed_clear(struct user *u)
 {
 	struct rb_node *node;

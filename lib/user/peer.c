@@ -96,6 +96,20 @@ static void sweep(struct user *u)
 	u->sweep_at = 2 * u->n_peers;
 }
 
+struct peer *peer_new(u64 id)
+{
+	struct peer *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	p->id = id;
+	p->channel.sock = -1;
+	p->held = 1;
+	INIT_LIST_HEAD(&p->keeping_entry);
+	core_replier_init(&p->replier);
+	return p;
+}
+
 struct peer *peer_get(struct user *u, u64 id)
 {
 	struct peer *p = peer_find(u, id);
@@ -104,15 +118,10 @@ struct peer *peer_get(struct user *u, u64 id)
 		return p;
 	if (u->n_peers >= max(u->sweep_at, PEERS_SWEEP_MIN))
 		sweep(u);
-	p = calloc(1, sizeof(*p));
+	p = peer_new(id);
 	if (!p)
 		return NULL;
-	p->id = id;
 	u->n_peers++;
-	p->channel.sock = -1;
-	p->held = 1;
-	INIT_LIST_HEAD(&p->keeping_entry);
-	core_replier_init(&p->replier);
 	insert(u, p);
 	return p;
 }
@@ -183,15 +192,42 @@ static void close_fds(int *fds, u32 n)
 			close(fds[i]);
 }
 
-/* The channel never came about: as if it had not been introduced. */
+/* It goes once no message in the pool refers to it any more. */
+static void release_detached(struct user *u, struct peer *p)
+{
+	leave_look(u, p);
+	list_del(&p->detached_entry);
+	p->detached = false;
+	if (p->channel.ops)
+		lane_channel_hang_up(&p->channel);
+	peer_put(u, p);
+}
+
+/*
+ * As if it had not been introduced. Buffers that messages in the pool lie in stay, with what is
+ * left of the channel.
+ */
 static void drop_channel(struct user *u, struct peer *p)
 {
 	leave_look(u, p);
 	list_del_init(&p->keeping_entry);
+	if (p->detached || (lane_bulk_held(&p->channel) && idle_detach(u, p))) {
+		release_detached(u, p);
+		return;
+	}
+	if (lane_bulk_held(&p->channel)) {
+		/* No memory for that: it remains as it is, without a channel for good. */
+		lane_channel_hang_up(&p->channel);
+		p->state = PEER_DEAD;
+		return;
+	}
 	lane_channel_deinit(&p->channel);
 	p->channel.sock = -1;
 	p->state = PEER_RELAYED;
 	p->intro = 0;
+	p->number = 0;
+	p->sent = 0;
+	p->asking = false;
 	p->withdrawn = false;
 }
 
@@ -218,8 +254,11 @@ int peer_introduced(struct user *u, const struct lane_env *env, const struct ctl
 		return r;
 	p = peer_get(u, intro->peer);
 	r = p ? 0 : -ENOMEM;
-	if (r == 0 && has_channel(p))
-		r = -EPROTO;
+	/* The end of an earlier one has not come to its end here, or its turn has not come. */
+	if (r == 0 && has_channel(p)) {
+		p = idle_detach(u, p);
+		r = p ? 0 : -ENOMEM;
+	}
 	if (r == 0)
 		r = set_meta(p, intro + 1, intro->meta_size);
 	if (r == 0)
@@ -232,6 +271,8 @@ int peer_introduced(struct user *u, const struct lane_env *env, const struct ctl
 	}
 	p->state = p->handed_back ? PEER_DEAD : PEER_DIRECT;
 	p->intro = intro->flags;
+	p->number = intro->number;
+	p->used = u->activity;
 	p->conn_flags = intro->conn_flags;
 	r = join_look(u, p);
 	if (r < 0)
@@ -257,6 +298,23 @@ void peer_foresee_intro(struct user *u, u32 pos, const struct lane_env *env)
 	free(body);
 }
 
+static bool concerns(const struct ctl_gone *gone, const struct peer *p)
+{
+	return p->id == gone->peer &&
+	       (gone->reason == CTL_GONE_DEAD || p->number == gone->number);
+}
+
+static void cut(struct user *u, const struct ctl_gone *gone, u64 stamp)
+{
+	struct peer *p = peer_find(u, gone->peer);
+
+	if (p && p->looked && concerns(gone, p))
+		lane_look_cut(&u->look, &p->source, stamp);
+	list_for_each_entry(p, &u->detached, detached_entry)
+		if (p->looked && concerns(gone, p))
+			lane_look_cut(&u->look, &p->source, stamp);
+}
+
 /* In the middle of a look, when the daemon's lane is taken up (design rules 10, 14). */
 void peer_taken_up(struct lane_look *look, const struct lane_env *rec, uint64_t stamp,
 		   const void *body)
@@ -264,15 +322,11 @@ void peer_taken_up(struct lane_look *look, const struct lane_env *rec, uint64_t 
 	struct user *u = look->user;
 	const struct ctl_intro *intro = body;
 	const struct ctl_gone *gone = body;
-	struct peer *p;
 
-	if (rec->type == LANE_REC_INTRO && intro_complete(rec, intro)) {
+	if (rec->type == LANE_REC_INTRO && intro_complete(rec, intro))
 		peer_introduced(u, rec, intro);
-	} else if (rec->type == LANE_REC_GONE && rec->length == sizeof(*gone)) {
-		p = peer_find(u, gone->peer);
-		if (p && p->looked)
-			lane_look_cut(look, &p->source, stamp);
-	}
+	else if (rec->type == LANE_REC_GONE && rec->length == sizeof(*gone))
+		cut(u, gone, stamp);
 }
 
 void peer_not_introduced(struct user *u, const struct ctl_no_intro *said)
@@ -473,13 +527,21 @@ static void withdrawn(struct user *u, struct peer *p)
 	p->held++;
 	closing_stop_reading(u, p);
 	end_writing(u, p);
-	if (p->state == PEER_DEAD && !p->looked && peer_find(u, p->id) == p)
+	if (p->state == PEER_DEAD && !p->looked &&
+	    (p->detached || peer_find(u, p->id) == p))
 		drop_withdrawn(u, p);
 	peer_put(u, p);
 }
 
 static void died(struct user *u, struct peer *p)
 {
+	struct peer *old;
+
+	/* Of earlier channels nobody knows but us: what is left in them is simply sent again. */
+	while ((old = idle_find(u, p->id, 0))) {
+		old->channel.hungup = true;
+		drop_withdrawn(u, old);
+	}
 	p->intro &= ~(u64)CTL_INTRO_OUT_MESSAGES;
 	hand_back(u, p->id, p);
 	owed_forget(u, p->id);
@@ -491,12 +553,24 @@ void peer_gone(struct user *u, const struct ctl_gone *gone)
 {
 	struct peer *p = peer_find(u, gone->peer);
 
-	if (p && gone->reason == CTL_GONE_WITHDRAWN)
-		withdrawn(u, p);
-	else if (p)
+	if (gone->reason == CTL_GONE_WITHDRAWN) {
+		if (!p || p->number != gone->number)
+			p = idle_find(u, gone->peer, gone->number);
+		if (p)
+			withdrawn(u, p);
+	} else if (p) {
 		died(u, p);
-	else if (gone->reason == CTL_GONE_DEAD)
+	} else if (gone->reason == CTL_GONE_DEAD) {
 		hand_back(u, gone->peer, NULL);
+	}
+}
+
+/* Both lanes are over: the channel goes, and the daemon may introduce the two again. */
+static void let_go(struct user *u, struct peer *p)
+{
+	if (!p->withdrawn)
+		idle_tell(u, p);
+	drop_channel(u, p);
 }
 
 /* It reads no more, but is alive: what it did not take is relayed, and we are done writing. */
@@ -512,7 +586,7 @@ void peer_closed(struct user *u, struct peer *p)
 	if (p->state == PEER_ENDING) {
 		end_writing(u, p);
 		if (lane_over(&p->channel))
-			drop_channel(u, p);
+			let_go(u, p);
 	}
 	peer_put(u, p);
 }
@@ -550,20 +624,26 @@ void peer_over(struct user *u, struct peer *p)
 		p->state = PEER_DEAD;
 		leave_look(u, p);
 		p->held++;
-		if (p->withdrawn)
+		if (p->withdrawn || idle_agreed(p))
 			drop_withdrawn(u, p);
 		peer_put(u, p);
 		return;
 	}
+	peer_end(u, p);
+}
+
+/* We write no more; the channel goes when the other side does not either. */
+void peer_end(struct user *u, struct peer *p)
+{
 	p->state = PEER_ENDING;
 	end_writing(u, p);
-	if (lane_over(&p->channel)) {
-		p->held++;
-		closing_resend(u, p);
-		if (p->state == PEER_ENDING)
-			drop_channel(u, p);
-		peer_put(u, p);
-	}
+	if (!lane_over(&p->channel))
+		return;
+	p->held++;
+	closing_resend(u, p);
+	if (p->state == PEER_ENDING)
+		let_go(u, p);
+	peer_put(u, p);
 }
 
 bool peer_is_gone(struct user *u, u64 id)
@@ -620,6 +700,8 @@ void peer_free_all(struct user *u)
 {
 	struct rb_node *node;
 
+	while (!list_empty(&u->detached))
+		release_detached(u, list_first_entry(&u->detached, struct peer, detached_entry));
 	while ((node = rb_first(&u->peers)))
 		retire(u, rb_entry(node, struct peer, node));
 }

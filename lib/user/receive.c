@@ -374,6 +374,8 @@ int user_take_record(struct user *u, struct peer *p, const struct lane_env *env,
 		r = route_in(u, &a);
 	if (r < 0 && a.m)
 		message_discard(u, a.m);
+	if (r == 0)
+		idle_tick(u, p);
 	return r;
 }
 
@@ -569,6 +571,10 @@ static int take_event(struct user *u, struct lane_event *ev)
 	struct peer *p = ev->src->user;
 	int r;
 
+	if (ev->type == LANE_EV_ASKED) {
+		idle_asked(u, p);
+		return 0;
+	}
 	if (ev->type == LANE_EV_CLOSED) {
 		peer_closed(u, p);
 		return 0;

@@ -160,6 +160,7 @@ static int relay_locked(struct user *u, struct outgoing *out, struct core_reply 
 	learn(u, out, &gens, &v);
 	out->since = v.end;
 	*ret_slot = v.slot;
+	idle_tick(u, &u->daemon);
 	user_update_events(u);
 	return 0;
 }

@@ -60,6 +60,10 @@ struct user;
  * @reply_waits: number of the call to which its reply waits for room in the daemon
  * @handed_back: the daemon has been given what it did not take
  * @withdrawn:	the daemon has ended the introduction, and forgotten it
+ * @number:	of its introduction
+ * @used:	user.activity when a message last went over its channel
+ * @asking:	we have asked for the end of the channel
+ * @detached:	it is not in the tree any more, only its channel and buffers matter (idle.c)
  * @sent:	relayed messages it took that could have gone directly
  * @held:	messages in our pool that lie in its buffers, plus one while it is known
  */
@@ -89,6 +93,11 @@ struct peer {
 	u64 reply_waits;
 	bool handed_back;
 	bool withdrawn;
+	u64 number;
+	u64 used;
+	bool asking;
+	bool detached;
+	struct list_head detached_entry; /* in user.detached while @detached */
 	unsigned int sent;
 	unsigned int held;
 };
@@ -243,6 +252,8 @@ struct user {
 	struct rb_root peers;
 	unsigned int n_peers;
 	unsigned int sweep_at;
+	u64 activity; /* messages sent and taken */
+	struct list_head detached;
 	struct list_head looked;
 	unsigned int n_looked;
 	struct list_head keeping;
@@ -337,6 +348,8 @@ void peer_over(struct user *u, struct peer *p);
 void peer_closed(struct user *u, struct peer *p);
 int peer_unstick(struct user *u, struct peer *p);
 void peer_ask(struct user *u, struct peer *p);
+void peer_end(struct user *u, struct peer *p);
+struct peer *peer_new(u64 id);
 bool peer_is_gone(struct user *u, u64 id);
 bool peer_refuses_fds(struct user *u, u64 id);
 int user_take_answer(struct user *u, struct answer *a, struct kdbus_msg_info *ret);
@@ -345,6 +358,14 @@ bool peer_usable(struct user *u, struct peer *p);
 int peer_own_lane(struct user *u, struct peer *p);
 void peer_free_all(struct user *u);
 int peer_refuse(struct user *u, u64 requester, u64 cookie, int error, bool sync);
+
+/* Idle and old channels (idle.c). Need the lock. */
+void idle_tick(struct user *u, struct peer *p);
+void idle_asked(struct user *u, struct peer *p);
+void idle_tell(struct user *u, struct peer *p);
+bool idle_agreed(const struct peer *p);
+struct peer *idle_detach(struct user *u, struct peer *p);
+struct peer *idle_find(struct user *u, u64 id, u64 number);
 
 /* Ends of lanes (closing.c). Need the lock, closing_all() excepted. */
 void closing_resend(struct user *u, struct peer *p);
@@ -371,6 +392,7 @@ void owed_detach(struct user *u, struct owed *o);
 void owed_free(struct owed *o);
 void owed_forget(struct user *u, u64 requester);
 void owed_clear(struct user *u);
+bool owed_any(struct user *u, u64 requester);
 
 /* SEND (send.c, relay.c, direct.c, call.c) */
 
