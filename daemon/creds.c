@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/limits.h>
+#include <linux/nsfs.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -343,6 +345,55 @@ static int read_places(struct creds *c, int proc)
 	return r < 0 ? r : read_map(proc, "gid_map", &c->gid_map);
 }
 
+/*
+ * The pid namespaces that a process is in, from the daemon's own down to its own: a namespace says
+ * who its parent is, but not beyond the namespace of who asks. Left out if not all can be had.
+ */
+static void read_pidns_chain(struct creds *c, int proc)
+{
+	int fd = openat(proc, "ns/pid", O_RDONLY | O_CLOEXEC), up;
+	u64 chain[PIDNS_LEVELS];
+	unsigned int n = 0, i;
+	struct stat st;
+
+	while (fd >= 0 && n < PIDNS_LEVELS && fstat(fd, &st) == 0) {
+		chain[n++] = st.st_ino;
+		up = n < c->n_nspid ? ioctl(fd, NS_GET_PARENT) : -1;
+		close(fd);
+		fd = up;
+	}
+	if (fd >= 0)
+		close(fd);
+	if (n != c->n_nspid)
+		return;
+	for (i = 0; i < n; i++)
+		c->pidns_chain[i] = chain[n - 1 - i];
+	c->n_pidns = n;
+}
+
+/* Whoever is in the daemon's namespace alone nobody below it sees, nor its parent. */
+static void read_parent(struct creds *c)
+{
+	u64 ids[PIDNS_LEVELS];
+	char *status;
+	size_t i;
+	int proc;
+
+	if (c->n_nspid < 2 || !c->meta.pids.ppid)
+		return;
+	proc = open_proc((pid_t)c->meta.pids.ppid);
+	status = proc < 0 ? NULL : read_status(proc);
+	if (status)
+		c->n_nsppid = (unsigned int)min_t(size_t,
+						  numbers(status, "NSpid", ids, PIDNS_LEVELS),
+						  PIDNS_LEVELS);
+	for (i = 0; i < c->n_nsppid; i++)
+		c->nsppid[i] = (u32)ids[i];
+	free(status);
+	if (proc >= 0)
+		close(proc);
+}
+
 static int read_process(struct creds *c, int proc)
 {
 	char *status = read_status(proc);
@@ -359,6 +410,8 @@ static int read_process(struct creds *c, int proc)
 		r = read_places(c, proc);
 	if (r == 0) {
 		read_pids(c, status);
+		read_pidns_chain(c, proc);
+		read_parent(c);
 		c->confined = number(status, "Seccomp", 10, 1) ||
 			      number(status, "NoNewPrivs", 10, 1);
 		read_comm(c, proc);
@@ -592,16 +645,38 @@ int creds_unmap_gid(const struct creds *from, u64 id, u32 *ret)
 
 /*
  * A process has an id in each pid namespace from ours down to its own. Another one sees it by the
- * id at the other's own level, if it is in the other's namespace or below it. Whether it is below
- * is not to be had from /proc alone: then it is not seen.
+ * id at the other's own level, if it is in the other's namespace or below it. Returns that level,
+ * or -1.
  */
+static int seen_at(const struct creds *to, const struct creds *of)
+{
+	unsigned int level = to->n_nspid ? to->n_nspid - 1 : 0;
+
+	if (!of->pid || !to->pidns)
+		return -1;
+	if (!level)
+		return 0;
+	if (to->n_pidns == to->n_nspid && of->n_pidns > level &&
+	    of->pidns_chain[level] == to->pidns_chain[level])
+		return (int)level;
+	return to->pidns == of->pidns && of->n_nspid > level ? (int)level : -1;
+}
+
 u32 creds_map_pid(const struct creds *to, const struct creds *of)
 {
-	if (!of->pid || !to->pidns)
-		return 0;
-	if (to->n_nspid <= 1)
-		return (u32)of->pid;
-	if (to->pidns == of->pidns && of->n_nspid)
-		return of->nspid[of->n_nspid - 1];
-	return 0;
+	int level = seen_at(to, of);
+
+	if (level <= 0)
+		return level < 0 ? 0 : (u32)of->pid;
+	return of->nspid[level];
+}
+
+/* The parent may be in a namespace above its child's, and not to be seen by who sees the child. */
+u32 creds_map_ppid(const struct creds *to, const struct creds *of)
+{
+	int level = seen_at(to, of);
+
+	if (level <= 0)
+		return level < 0 ? 0 : (u32)of->meta.pids.ppid;
+	return (unsigned int)level < of->n_nsppid ? of->nsppid[level] : 0;
 }

@@ -43,7 +43,7 @@ struct id_map {
  * @cap_ipc_owner: over the daemon's user namespace
  * @meta:	values as the daemon sees them; its strings and arrays belong to this
  * @userns, @pidns, @mntns: inode numbers, 0 if unknown
- * @nspid, @nstid, @nsppid: ids in the pid namespaces from the daemon's own down
+ * @nspid, @nsppid: ids, and its parent's, in the pid namespaces from the daemon's own down
  * @pidns_chain: inode numbers of these namespaces
  * @uid_map, @gid_map: of its user namespace
  * @confined:	seccomp or no_new_privs
@@ -63,7 +63,11 @@ struct creds {
 	u64 root_ino;
 	bool confined;
 	u32 nspid[PIDNS_LEVELS];
+	u32 nsppid[PIDNS_LEVELS];
+	u64 pidns_chain[PIDNS_LEVELS];
 	unsigned int n_nspid;
+	unsigned int n_nsppid;
+	unsigned int n_pidns;
 	struct id_map uid_map;
 	struct id_map gid_map;
 };
@@ -82,5 +86,6 @@ int creds_unmap_uid(const struct creds *from, u64 id, u32 *ret);
 int creds_unmap_gid(const struct creds *from, u64 id, u32 *ret);
 /* The pid of @of as @to sees it, 0 if it does not */
 u32 creds_map_pid(const struct creds *to, const struct creds *of);
+u32 creds_map_ppid(const struct creds *to, const struct creds *of);
 
 #endif

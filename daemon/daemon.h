@@ -146,7 +146,7 @@ int endpoint_make(struct bus *bus, const char *name, u64 flags, struct client *o
 void endpoint_end(struct endpoint *ep);
 
 /* reaper.c */
-int reaper_start(struct reaper **ret);
+int reaper_start(unsigned int fd_limit, struct reaper **ret);
 struct reaper *reaper_stop(struct reaper *reaper);
 void reaper_close(struct reaper *reaper, int fd);
 

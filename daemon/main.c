@@ -20,6 +20,9 @@
 #include "startup.h"
 
 /* Each client costs descriptors: take all that may be had. */
+/* More than this is of no use, and what is laid out by it has an end. */
+#define FDS_MAX (1U << 20)
+
 static unsigned int raise_limit(rlim_t *ret_inherited)
 {
 	struct rlimit limit;
@@ -27,10 +30,10 @@ static unsigned int raise_limit(rlim_t *ret_inherited)
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return 1024;
 	*ret_inherited = limit.rlim_cur;
-	limit.rlim_cur = limit.rlim_max;
+	limit.rlim_cur = min_t(rlim_t, limit.rlim_max, FDS_MAX);
 	setrlimit(RLIMIT_NOFILE, &limit);
 	getrlimit(RLIMIT_NOFILE, &limit);
-	return limit.rlim_cur > 1U << 20 ? 1U << 20 : (unsigned int)limit.rlim_cur;
+	return (unsigned int)min_t(rlim_t, limit.rlim_cur, FDS_MAX);
 }
 
 /* ---- signals ---- */
@@ -119,7 +122,7 @@ static int daemon_init(struct daemon *d)
 		return -ENOMEM;
 	if (d->epoll < 0 || d->null_fd < 0)
 		return -errno;
-	r = reaper_start(&d->reaper);
+	r = reaper_start(d->fd_limit, &d->reaper);
 	return r < 0 ? r : lane_page_make(&d->page, (u32)getpid(), &d->page_fd);
 }
 

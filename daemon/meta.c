@@ -46,12 +46,9 @@ static int view_groups(struct view *v, const struct creds *to, const struct core
 
 static void view_pids(struct view *v, const struct creds *to, const struct creds *of)
 {
-	bool shared = to->n_nspid <= 1 && to->pidns;
-
 	v->meta.pids.pid = creds_map_pid(to, of);
 	v->meta.pids.tid = v->meta.pids.pid;
-	if (!shared)
-		v->meta.pids.ppid = 0;
+	v->meta.pids.ppid = creds_map_ppid(to, of);
 }
 
 /* Whether one namespace is above the other /proc does not say: what is not the same is foreign. */

@@ -11,16 +11,15 @@
 
 #include "daemon.h"
 
-#define QUEUE_MAX 4096
-
 struct reaper {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	int fds[QUEUE_MAX];
 	unsigned int first;
 	unsigned int count;
+	unsigned int room;
 	bool stop;
+	int fds[];
 };
 
 static void *run(void *arg)
@@ -35,7 +34,7 @@ static void *run(void *arg)
 			continue;
 		}
 		fd = r->fds[r->first];
-		r->first = (r->first + 1) % QUEUE_MAX;
+		r->first = (r->first + 1) % r->room;
 		r->count--;
 		pthread_mutex_unlock(&r->lock);
 		close(fd);
@@ -45,14 +44,15 @@ static void *run(void *arg)
 	return NULL;
 }
 
-int reaper_start(struct reaper **ret)
+int reaper_start(unsigned int fd_limit, struct reaper **ret)
 {
-	struct reaper *r = calloc(1, sizeof(*r));
+	struct reaper *r = calloc(1, sizeof(*r) + fd_limit * sizeof(*r->fds));
 	sigset_t all, old;
 	int e;
 
 	if (!r)
 		return -ENOMEM;
+	r->room = fd_limit;
 	pthread_mutex_init(&r->lock, NULL);
 	pthread_cond_init(&r->wake, NULL);
 	sigfillset(&all);
@@ -83,16 +83,16 @@ struct reaper *reaper_stop(struct reaper *reaper)
 }
 
 /*
- * With a full queue the thread is stuck in a close(): the descriptor is leaked rather than waited
- * for.
+ * What waits is open, so there is never more of it than this process may have descriptors: however
+ * long the thread is stuck in a close(), nothing is left out.
  */
 void reaper_close(struct reaper *reaper, int fd)
 {
 	if (fd < 0)
 		return;
 	pthread_mutex_lock(&reaper->lock);
-	if (reaper->count < QUEUE_MAX)
-		reaper->fds[(reaper->first + reaper->count++) % QUEUE_MAX] = fd;
+	if (reaper->count < reaper->room)
+		reaper->fds[(reaper->first + reaper->count++) % reaper->room] = fd;
 	pthread_cond_signal(&reaper->wake);
 	pthread_mutex_unlock(&reaper->lock);
 }

@@ -69,6 +69,7 @@ static bool waits_for(const struct peer *to, const struct peer *from)
 /* Whoever never called the sender does not wait for its reply; the slot itself is with him. */
 static int route_reply(struct core_parcel *parcel, const struct core_dst *dst)
 {
+	const struct relay *relay = parcel->host;
 	struct peer *to = peer_of(dst->conn), *from = peer_of(parcel->from);
 	int r;
 
@@ -76,7 +77,7 @@ static int route_reply(struct core_parcel *parcel, const struct core_dst *dst)
 		return -EBADSLT;
 	core_deliver_to_monitors(parcel);
 	r = core_deliver(parcel, dst->conn, dst->name_id, NULL);
-	if (r < 0)
+	if (r < 0 && relay->sync)
 		refuse_reply(to, parcel, r);
 	return r;
 }

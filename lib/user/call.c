@@ -184,7 +184,9 @@ static bool settled(struct user *u, void *arg)
 		scan_peer(u, p, w, p->over, &look);
 	if (look && !core_reply_settled(w->slot)) {
 		r = user_pump(u, LANE_LOOK_POLL);
-		if (r == -EXFULL && w->stays)
+		/* It cannot come before the program has freed memory. */
+		p = peer_of(w->slot);
+		if (r == -EXFULL && (w->stays || relay_jammed(&p->channel)))
 			w->error = r;
 	}
 	/* Another lane to wait for is a reason to come back, too. */

@@ -11,23 +11,23 @@
 #define JAM_RECORDS (LANE_MSGS_MAX + LANE_MSGS_REPLIES / 2)
 #define JAM_PLUCKED (LANE_PLUCK_MAX / 2)
 
-static bool jammed(struct lane_channel *ch)
+/* May a reply find no room in the lane to us any more? */
+bool relay_jammed(struct lane_channel *ch)
 {
-	u32 limit, pos = ch->read, n = ch->n_plucked;
+	u32 limit, pos = ch->read, n = ch->n_plucked, bulk = lane_bulk_held(ch);
 	struct lane_env env;
 
 	if (lane_snapshot(ch, &limit) < 0)
 		return false;
 	if (n > JAM_PLUCKED || limit - ch->read > ch->peer_ring / 8 * 7)
 		return true;
-	/* Fewer bytes are fewer records. */
-	if (limit - ch->read < JAM_RECORDS * LANE_ALIGN)
-		return false;
 	while (lane_scan(ch, limit, &pos, &env) == 0) {
 		lane_scan_next(&pos, &env);
+		bulk += env.bulk != 0;
 		n++;
 	}
-	return n >= JAM_RECORDS;
+	/* The daemon says so itself if a reply waits for a large buffer, and needs none otherwise. */
+	return n >= JAM_RECORDS || (bulk >= LANE_BULK_MAX && !(ch->flags & LANE_PEER_IS_DAEMON));
 }
 
 /*
@@ -37,7 +37,7 @@ static bool jammed(struct lane_channel *ch)
  */
 int relay_check_way(struct user *u, struct peer *p)
 {
-	if (!u->connected || !jammed(&p->channel))
+	if (!u->connected || !relay_jammed(&p->channel))
 		return 0;
 	return user_pump(u, LANE_LOOK_POLL) == -EXFULL ? -EXFULL : 0;
 }

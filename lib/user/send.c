@@ -236,11 +236,11 @@ static int check_stuck(struct user *u, const struct outgoing *out)
 }
 
 /* Without room for the reply the call can be answered later. */
-static void settle_owed(struct user *u, struct owed *o, int r)
+static void settle_owed(struct user *u, struct owed *o, int r, bool told)
 {
 	if (!o)
 		return;
-	if ((r == -ENOBUFS || r == -EXFULL) && !u->dead)
+	if ((r == -ENOBUFS || r == -EXFULL) && !told && !u->dead)
 		owed_attach(u, o);
 	else
 		owed_free(o);
@@ -250,6 +250,7 @@ static void settle_owed(struct user *u, struct owed *o, int r)
 static int dispatch(struct user *u, struct outgoing *out, struct core_reply **ret_slot)
 {
 	struct owed *owed = NULL;
+	bool relayed = false;
 	struct peer *p;
 	u64 name_id;
 	int r;
@@ -266,11 +267,13 @@ static int dispatch(struct user *u, struct outgoing *out, struct core_reply **re
 		peer_put(u, p);
 	}
 	if (r >= 0 && (!p || r != 0)) {
+		relayed = true;
 		user_unlock(u);
 		r = relay_send(u, out, ret_slot);
 		user_lock(u);
 	}
-	settle_owed(u, owed, r);
+	/* Who waits in SEND has been told by the daemon, and waits no longer (ABI 7.8). */
+	settle_owed(u, owed, r, relayed && r == -ENOBUFS && out->to_sync);
 	return r;
 }
 

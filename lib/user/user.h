@@ -421,6 +421,7 @@ struct outgoing {
 };
 
 int relay_check_way(struct user *u, struct peer *p);
+bool relay_jammed(struct lane_channel *ch);
 int relay_send(struct user *u, struct outgoing *out, struct core_reply **ret_slot);
 void relay_again(struct user *u, const struct lane_back *back);
 int direct_send(struct user *u, struct outgoing *out, struct peer *p, u64 name_id,

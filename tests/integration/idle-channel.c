@@ -267,6 +267,9 @@ static void introduced_again_before_the_end_is_seen(void **state)
 	uint64_t first, i;
 
 	meet(f, f->a, f->b);
+	/* To take it b needs a lane of its own. */
+	post(f, f->a, f->b);
+	take(f, f->b);
 	talk_to_others(f, f->b);
 	/* a agrees, b too, a has both ends and lets go; b looks when there is much to be seen. */
 	look(f->a);

@@ -430,6 +430,8 @@ static void send_replies(struct worker *w)
 		r = post(w, &l, NULL);
 		if (r == -ENOBUFS || r == -EXFULL)
 			w->replies[left++] = *reply;
+		else if (r == -EBADSLT && reply->kind == SYNC_REPLY)
+			continue; /* for want of room the caller was told that there is no reply */
 		else if (r < 0 && (SURVIVES(reply->slot) || !is_gone(r)))
 			fail(w, "reply to %llu in slot %u: %d", (unsigned long long)reply->to,
 			     reply->slot, r);
