@@ -175,34 +175,63 @@ static void attach_fds(struct outgoing *o)
 		o->relay.fds[o->relay.n_fds++] = o->memfd;
 }
 
-/* Make it and send it. */
-static int send_native(struct peer *from, struct cmsg *m, u64 dst_id)
+/* Make it native: all but sending it. release() it, also after an error. */
+static int convert(struct outgoing *o, struct peer *from, struct cmsg *m, u64 dst_id)
 {
 	struct core_bus *bus = from->conn.bus;
-	struct outgoing o = { .m = m, .relay = { .from = from }, .memfd = -1 };
-	struct core_dst dst = { 0 };
 	ssize_t elsewhere;
-	int r = 0;
+	int r;
 
+	*o = (struct outgoing){ .m = m, .relay = { .from = from }, .memfd = -1 };
 	if (m->fds && m->fds->n > CORE_MSG_MAX_FDS)
 		return -EMFILE;
 	if (!peer_creds(from))
 		return -ENOMEM;
-	r = make_payload(&o);
+	r = make_payload(o);
 	if (r == 0)
-		r = make_image(&o, bus, dst_id);
-	if (r == 0) {
-		attach_fds(&o);
-		elsewhere = o.memfd >= 0 ? (ssize_t)(o.size % 8) : (ssize_t)o.size;
-		if (o.memfd >= 0)
-			o.relay.payload = "\0\0\0\0\0\0\0";
-		r = wire_parse(o.image, o.image_size, elsewhere, bus->bloom.size,
-			       m->fds ? m->fds->n : 0, o.memfd >= 0, &o.relay.wire);
+		r = make_image(o, bus, dst_id);
+	if (r < 0)
+		return r;
+	attach_fds(o);
+	elsewhere = (ssize_t)o->size;
+	if (o->memfd >= 0) {
+		/* Of a memfd only what keeps the rest aligned is in the payload area. */
+		elsewhere %= 8;
+		o->relay.payload = "\0\0\0\0\0\0\0";
 	}
+	return wire_parse(o->image, o->image_size, elsewhere, bus->bloom.size,
+			  m->fds ? m->fds->n : 0, o->memfd >= 0, &o->relay.wire);
+}
+
+static int send_native(struct peer *from, struct cmsg *m, u64 dst_id)
+{
+	struct core_dst dst = { 0 };
+	struct outgoing o;
+	int r = convert(&o, from, m, dst_id);
+
 	if (r == 0)
 		r = relay_route(&o.relay, &dst);
 	release(&o);
 	return r;
+}
+
+/* ---- native monitors ---- */
+
+void bridge_show_monitors(struct peer *from, struct peer *to, struct cmsg *m)
+{
+	struct core_bus *bus = from->conn.bus;
+	struct core_parcel parcel = { .bus = bus, .from = &from->conn };
+	struct outgoing o;
+
+	if (convert(&o, from, m, m->header.destination.s[0] == ':' ? to->conn.id :
+								     KDBUS_DST_ID_NAME) == 0) {
+		parcel.msg = &o.relay.wire.m;
+		parcel.seq = core_bus_next_seq(bus);
+		parcel.n_fds = o.relay.wire.m.n_fds;
+		parcel.host = &o.relay;
+		core_deliver_to_monitors(&parcel);
+	}
+	release(&o);
 }
 
 /* ---- calls, replies, signals for one ---- */

@@ -34,6 +34,8 @@ void bridge_send(struct cpeer *from, struct client *to, struct cmsg *m);
 int bridge_answer(struct peer *from, struct client *to, struct cmsg *m);
 /* May a message of a native peer start a service? 0; -EBADMSG; -EPERM; -ENOMEM; -EMFILE */
 int bridge_may_start(struct classic *k, const struct relay *relay);
+/* What goes between classic peers, for native monitors. @m has a head. */
+void bridge_show_monitors(struct peer *from, struct peer *to, struct cmsg *m);
 /* A signal, for native peers with a match */
 void bridge_broadcast(struct classic *k, struct cmsg *m);
 

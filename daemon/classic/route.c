@@ -141,6 +141,8 @@ static void deliver(struct cpeer *from, struct cpeer *to, struct cmsg *m)
 		cpeer_doom(from, "a message of it is too large with its sender");
 		return;
 	}
+	if (!list_empty(&from->conn.bus->monitors))
+		bridge_show_monitors(&from->peer, &to->peer, m);
 	output_add(to, m);
 	match_find(to->classic, m, &to->peer, eavesdrop);
 }

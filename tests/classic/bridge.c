@@ -55,6 +55,11 @@ static void native_signal(struct libkdbus *h, uint64_t cookie, const char *text)
 	free(data);
 }
 
+static void ping(struct peer *p)
+{
+	want_done(p, peer_call(p, DBUS, DBUS_PATH, DBUS ".Peer", "Ping", ""));
+}
+
 /* ---- calls ---- */
 
 static void test_classic_calls_native(void **state)
@@ -570,6 +575,103 @@ static void test_garbage(void **state)
 	peer_close(&p);
 }
 
+/* ---- monitors and activators ---- */
+
+static struct libkdbus *native_join_as(uint64_t flags, const char *name)
+{
+	const struct libkdbus_options options = { .flags = KDBUS_HELLO_ACCEPT_FD | flags,
+						  .name = name };
+	struct libkdbus *h;
+
+	assert_int_equal(libkdbus_connect(bus.native, &options, &h), 0);
+	return h;
+}
+
+/* A native monitor sees what classic peers say to each other. */
+static void test_native_monitor(void **state)
+{
+	const struct kdbus_msg *msg;
+	struct dbusp_header header;
+	struct libkdbus *h;
+	uint32_t serial;
+	struct got g;
+
+	WITH(p);
+	WITH(callee);
+	h = native_join_as(KDBUS_HELLO_MONITOR, NULL);
+	serial = peer_call(&p, callee.name, PATH, IFACE, "Say", "s", "question");
+	want_call(&callee, "Say", &g);
+	peer_return(&callee, &g, "s", "answer");
+	got_free(&g);
+	want_string(&p, serial, "answer");
+	peer_signal(&p, NULL, PATH, IFACE, "Changed", "s", "news");
+	msg = native_next(h);
+	assert_int_equal(msg->src_id, native_id_of(&p));
+	assert_int_equal(msg->dst_id, native_id_of(&callee));
+	assert_string_equal(native_text(h, msg, &header), "question");
+	libkdbus_done(h, msg);
+	msg = native_next(h);
+	assert_int_equal(msg->cookie_reply, serial);
+	assert_string_equal(native_text(h, msg, &header), "answer");
+	libkdbus_done(h, msg);
+	msg = native_next(h);
+	assert_string_equal(native_text(h, msg, &header), "news");
+	libkdbus_done(h, msg);
+	libkdbus_close(h);
+	peer_close(&p);
+	peer_close(&callee);
+}
+
+/* What waits at a native activator goes to the classic service that takes the name. */
+static void test_classic_service_of_an_activator(void **state)
+{
+	struct libkdbus *h = native_join_as(KDBUS_HELLO_ACTIVATOR, NAME), *caller = native_join();
+	const struct dbusp_desc desc = { .type = DBUSP_METHOD_CALL,
+					 .serial = 5,
+					 .path = DBUSP_STR(PATH),
+					 .member = DBUSP_STR("Say"),
+					 .destination = DBUSP_STR(NAME) };
+	const struct kdbus_msg *msg;
+	struct dbusp_header header;
+	struct got first, second;
+	uint32_t serial;
+	uint8_t *data;
+	size_t len;
+
+	WITH(p);
+	WITH(service);
+	want_error(&p, peer_driver(&p, "GetNameOwner", "s", NAME), ERROR_NAME("NameHasNoOwner"));
+	serial = peer_call(&p, NAME, PATH, IFACE, "Say", "s", "first");
+	ping(&p);
+	data = native_message(desc, "second", &len);
+	assert_int_equal(native_send(caller, &(struct native_send){ .dst_id = KDBUS_DST_ID_NAME,
+								    .dst_name = NAME,
+								    .flags = KDBUS_MSG_EXPECT_REPLY,
+								    .cookie = 5 },
+				     data, len), 0);
+	peer_driver(&service, "RequestName", "su", NAME, 0);
+	want_call(&service, "Say", &first);
+	want_call(&service, "Say", &second);
+	assert_string_equal(got_string(&first), "first");
+	assert_string_equal(got_string(&second), "second");
+	want_driver_signal(&service, "NameAcquired", NAME, NULL, NULL);
+	want_u32(&service, service.serial, 1);
+	peer_return(&service, &first, "s", "one");
+	peer_return(&service, &second, "s", "two");
+	want_string(&p, serial, "one");
+	msg = native_next(caller);
+	assert_int_equal(msg->cookie_reply, 5);
+	assert_string_equal(native_text(caller, msg, &header), "two");
+	libkdbus_done(caller, msg);
+	got_free(&first);
+	got_free(&second);
+	free(data);
+	libkdbus_close(caller);
+	libkdbus_close(h);
+	peer_close(&p);
+	peer_close(&service);
+}
+
 /* ---- facts ---- */
 
 static void test_credentials(void **state)
@@ -616,6 +718,8 @@ int main(void)
 		cmocka_unit_test(test_classic_dies),
 		cmocka_unit_test(test_large_messages),
 		cmocka_unit_test(test_garbage),
+		cmocka_unit_test(test_native_monitor),
+		cmocka_unit_test(test_classic_service_of_an_activator),
 		cmocka_unit_test(test_credentials),
 	};
 

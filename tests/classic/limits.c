@@ -312,6 +312,28 @@ static void test_calls(void **state)
 	peer_close(&p);
 }
 
+/* A reply that comes too late finds nobody who waits. */
+static void test_reply_timeout(void **state)
+{
+	struct own_bus bus;
+	uint32_t serial;
+	struct got g;
+
+	own_bus_start(&bus, "<limit name='reply_timeout'>1</limit>", 0);
+	WITH(p);
+	WITH(callee);
+	serial = peer_call(&p, callee.name, PATH, IFACE, "Slow", "");
+	want_error(&p, serial, ERROR_NAME("NoReply"));
+	want_call(&callee, "Slow", &g);
+	peer_return(&callee, &g, "");
+	got_free(&g);
+	want_error(&callee, callee.serial, ERROR_NAME("AccessDenied"));
+	want_nothing(&p);
+	peer_close(&p);
+	peer_close(&callee);
+	assert_int_equal(own_bus_stop(&bus), 0);
+}
+
 /* The unique name counts. */
 static void test_names(void **state)
 {
@@ -363,6 +385,7 @@ int main(void)
 		cmocka_unit_test(test_out_of_descriptors),
 		cmocka_unit_test(test_auth_timeout),
 		cmocka_unit_test_setup_teardown(test_calls, start, stop),
+		cmocka_unit_test(test_reply_timeout),
 		cmocka_unit_test_setup_teardown(test_names, start, stop),
 		cmocka_unit_test_setup_teardown(test_rules, start, stop),
 	};
