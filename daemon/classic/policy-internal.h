@@ -68,6 +68,14 @@ struct policy {
 	struct policy_view *views;
 };
 
+/* Tests count how often something is looked at; elsewhere this is nothing. */
+#ifdef POLICY_COUNT_LOOKS
+extern unsigned long policy_looks;
+#define POLICY_LOOK() ((void)policy_looks++)
+#else
+#define POLICY_LOOK() ((void)0)
+#endif
+
 uint32_t policy_hash_start(void);
 uint32_t policy_hash_byte(uint32_t hash, char c);
 /* POLICY_UNKNOWN: no rule mentions it */

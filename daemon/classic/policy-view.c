@@ -222,6 +222,7 @@ static struct bucket *find_bucket(const struct table *t, const uint32_t *ids, ui
 	for (;; i = (i + 1) & (t->n_buckets - 1)) {
 		struct bucket *b = &t->buckets[i];
 
+		POLICY_LOOK();
 		if (!b->first ||
 		    (b->shape == shape && !memcmp(b->ids, ids, sizeof(b->ids))))
 			return b;
@@ -565,6 +566,7 @@ static void probe(struct search *s, const struct shape *shape, uint32_t name_id)
 	for (i = b->first; i; i = s->t->links[i - 1].next) {
 		const struct link *link = &s->t->links[i - 1];
 
+		POLICY_LOOK();
 		if (s->best && s->best->order >= link->order)
 			return;
 		if (fits(&link->entry->rule, s->msg)) {

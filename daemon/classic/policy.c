@@ -45,6 +45,7 @@ uint32_t policy_string_find(const struct policy_strings *t, const char *s, uint3
 	for (i = slot_of(hash, t->n_slots); (id = t->slots[i]); i = (i + 1) & (t->n_slots - 1)) {
 		const struct policy_string *p = &t->strings[id - 1];
 
+		POLICY_LOOK();
 		if (p->hash == hash && p->len == len && !memcmp(p->s, s, len))
 			return id;
 	}
