@@ -114,7 +114,12 @@ static int open_lanes(struct client *c, int *ret_fd)
 	if (c->post->n_fds != 1)
 		return -EINVAL;
 	r = lane_channel_attach(&c->channel, c->post->fds[0]);
-	return r < 0 ? r : lane_channel_make(&c->channel, LANE_RING_DEFAULT, ret_fd);
+	if (r < 0)
+		return r;
+	/* Checked and mapped, it closes in no time. */
+	close(c->post->fds[0]);
+	c->post->fds[0] = -1;
+	return lane_channel_make(&c->channel, LANE_RING_DEFAULT, ret_fd);
 }
 
 static bool same_clock(struct client *c, const struct ctl_hello *hello)

@@ -88,11 +88,16 @@ struct reaper *reaper_stop(struct reaper *reaper)
  */
 void reaper_close(struct reaper *reaper, int fd)
 {
+	bool asleep;
+
 	if (fd < 0)
 		return;
 	pthread_mutex_lock(&reaper->lock);
+	asleep = !reaper->count;
 	if (reaper->count < reaper->room)
 		reaper->fds[(reaper->first + reaper->count++) % reaper->room] = fd;
-	pthread_cond_signal(&reaper->wake);
 	pthread_mutex_unlock(&reaper->lock);
+	/* It looks again before it sleeps, and once it is awake the lock is free. */
+	if (asleep)
+		pthread_cond_signal(&reaper->wake);
 }

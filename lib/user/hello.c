@@ -165,9 +165,10 @@ static u32 spin_ns(void)
 static void start_spin(struct user *u)
 {
 	unsigned int usable = lane_linux_cpus();
-	long online = sysconf(_SC_NPROCESSORS_ONLN);
+	/* To find out takes reading a file. */
+	long online = usable < 2 && spin_ns() ? sysconf(_SC_NPROCESSORS_ONLN) : 0;
 
-	if (usable >= 2 || online < 2) {
+	if (online < 2) {
 		lane_spin_init(&u->spin, spin_ns(), usable);
 		return;
 	}
