@@ -50,14 +50,14 @@ static void make_row(struct row *row, const struct options *o, const char *what,
 
 int command_memfd(const struct options *options)
 {
-	static const uint64_t sizes[] = { 4096, 65536, 1 << 20, 4 << 20 };
+	static const uint64_t sizes[] = { SMALL, 4096, 65536, 1 << 20, 4 << 20 };
 	struct row rows[2 * OPTIONS_LIST_MAX + 1];
 	struct options o = *options;
 	struct column columns[SET_MAX];
 	unsigned int i, n = 0;
 
 	peers_standard(&lineup, true);
-	plan_sizes(&o, sizes, 4);
+	plan_sizes(&o, sizes, 5);
 	make_row(&rows[n++], &o, "copy", SMALL, JOB_COPY);
 	for (i = 0; i < o.n_sizes; i++)
 		make_row(&rows[n++], &o, "pass", o.sizes[i], JOB_PASS);

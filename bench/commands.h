@@ -22,6 +22,7 @@ int command_tour(const struct options *o);
 int command_latency(const struct options *o);
 int command_rpc(const struct options *o);
 int command_pipe(const struct options *o);
+int command_ways(const struct options *o);
 int command_socket(const struct options *o);
 
 #endif

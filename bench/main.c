@@ -51,6 +51,11 @@ static const struct command commands[] = {
 	  "first 4 KiB are read) or one made, filled and read in full each time\n"
 	  "(new), next to 64 bytes in the message (copy). One message: a call or a\n"
 	  "reply.\n" },
+	{ "ways", command_ways, OPTION_MEASURE | OPTION_SIZES | OPTION_COUNT, 0,
+	  "calls with an answer of 64 bytes over libkdbus as it is, without spinning,\n"
+	  "and through kdbusd, next to buses, a socket and one memcpy(3); 1 MiB of\n"
+	  "which only the first 4 KiB are read (unread); and messages of 4 KiB one\n"
+	  "way, of which one in 32 is answered. One message: a call or a reply.\n" },
 	{ "scale", command_scale, (OPTION_MEASURE | OPTION_SIZES) & ~OPTION_PIN, 0,
 	  "1, 2, 4 ... pairs that call each other at the same time, pair n on CPU n:\n"
 	  "transactions a second of all, and what a pair loses to the others.\n"

@@ -206,6 +206,7 @@ static int measure_cell(struct set *s, const struct column *col, const struct ro
 	int r;
 
 	if (!link || (col->max && order.job.request > col->max) ||
+	    (order.kind == ORDER_FLOW && !s->subjects[col->subject].transport->flow) ||
 	    !wants_column(report->options, &s->subjects[col->subject], col))
 		return 0;
 	if (col->kind != JOB_COPY)

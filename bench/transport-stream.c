@@ -17,6 +17,7 @@
 #define HEADER	  8U
 #define BUFFER	  (PAYLOAD_MAX + 65536U)
 #define RELAY_BUF (256U << 10)
+#define QUIET	  (1ULL << 63) /* in a header: no reply is wanted */
 
 /* What has been read and not yet used; a descriptor that came along. */
 struct reader {
@@ -77,6 +78,7 @@ static bool have_message(const struct reader *r, const unsigned char **ret, size
 	if (r->end - r->begin < HEADER)
 		return false;
 	memcpy(&size, r->data + r->begin, HEADER);
+	size &= ~QUIET;
 	if (r->end - r->begin - HEADER < size)
 		return false;
 	*ret = r->data + r->begin + HEADER;
@@ -102,14 +104,23 @@ static int next_message(struct link *l, struct reader *r, bool sleep_in_poll,
 	return 0;
 }
 
+static bool wants_reply(const struct reader *r)
+{
+	uint64_t size;
+
+	memcpy(&size, r->data + r->begin, HEADER);
+	return !(size & QUIET);
+}
+
 static void use_message(struct reader *r, size_t size)
 {
 	r->begin += HEADER + size;
 }
 
-static size_t compose(struct iovec *iov, uint64_t *header, const void *data, size_t size)
+static size_t compose(struct iovec *iov, uint64_t *header, const void *data, uint64_t size)
 {
 	*header = size;
+	size &= ~QUIET;
 	iov[0] = (struct iovec){ header, HEADER };
 	iov[1] = (struct iovec){ (void *)data, size };
 	return HEADER + size;
@@ -128,7 +139,8 @@ static void attach_fd(struct msghdr *msg, char *control, size_t control_size, in
 	memcpy(CMSG_DATA(c), &fd, sizeof(int));
 }
 
-static int send_message(struct link *l, int fd, const void *data, size_t size, int passed)
+/* @size may bear QUIET. */
+static int send_message(struct link *l, int fd, const void *data, uint64_t size, int passed)
 {
 	char control[CMSG_SPACE(sizeof(int))] = { 0 };
 	struct iovec iov[2];
@@ -152,7 +164,7 @@ static int send_message(struct link *l, int fd, const void *data, size_t size, i
 		msg.msg_control = NULL;
 		msg.msg_controllen = 0;
 		iov[0].iov_len = 0;
-		iov[1].iov_base = (unsigned char *)data + size - left;
+		iov[1].iov_base = (unsigned char *)data + (size & ~QUIET) - left;
 		iov[1].iov_len = left;
 	}
 }
@@ -179,6 +191,7 @@ static int serve_stream(struct link *l)
 	struct payload *out = link_server_out(l);
 	const unsigned char *data;
 	struct reader r;
+	bool answer;
 	size_t size;
 	int e = reader_init(&r, l->fds[1]);
 
@@ -189,10 +202,12 @@ static int serve_stream(struct link *l)
 		e = next_message(l, &r, l->shared->job.poll, &data, &size);
 		if (e == 0)
 			e = check_request(l, &r, data, size);
-		if (e == 0) {
-			use_message(&r, size);
+		if (e < 0)
+			break;
+		answer = wants_reply(&r);
+		use_message(&r, size);
+		if (answer)
 			e = send_message(l, l->fds[1], payload_next(out), l->shared->job.reply, -1);
-		}
 	}
 	free(r.data);
 	return e;
@@ -247,6 +262,22 @@ static int call_stream(struct link *l, const struct job *job)
 	else
 		e = send_message(l, l->fds[0], payload_next(&l->out), job->request, -1);
 	return e < 0 ? e : take_reply(l, job);
+}
+
+static int flow_stream(struct link *l, const struct job *job, uint64_t count, unsigned int window)
+{
+	uint64_t i;
+	bool last;
+	int e = 0;
+
+	for (i = 1; e == 0 && i <= count; i++) {
+		last = i == count || i % window == 0;
+		e = send_message(l, l->fds[0], payload_next(&l->out),
+				 job->request | (last ? 0 : QUIET), -1);
+		if (e == 0 && last)
+			e = take_reply(l, job);
+	}
+	return e;
 }
 
 /* A request that is partly sent. */
@@ -414,4 +445,5 @@ const struct transport transport_stream = {
 	.open = open_stream,
 	.call = call_stream,
 	.burst = burst_stream,
+	.flow = flow_stream,
 };

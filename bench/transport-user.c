@@ -138,7 +138,7 @@ static int serve_user(struct link *l)
 		if (r < 0)
 			break;
 		r = check(l, &l->shared->job, h, msg);
-		if (r == 0)
+		if (r == 0 && msg->flags & KDBUS_MSG_EXPECT_REPLY)
 			r = answer(l, h, msg);
 		libkdbus_done(h, msg);
 	}
@@ -293,12 +293,93 @@ static int burst_user(struct link *l, const struct job *job, uint64_t count, uns
 	return r;
 }
 
+/* One that nobody answers; -ENOBUFS, unsaid, if the lane is full. */
+static int send_quiet(struct link *l, const struct job *job)
+{
+	struct content content = { payload_next(&l->out), job->request, -1 };
+	struct kdbus_cmd_send cmd = { .size = sizeof(cmd) };
+	struct client *c = l->state;
+	struct libkdbus_builder b;
+	struct kdbus_msg *msg;
+	uint64_t buffer[64];
+	int r;
+
+	libkdbus_build(&b, sizeof(*msg), buffer, sizeof(buffer));
+	r = compose(l, &b, l->service, &content, &msg);
+	if (r < 0)
+		return r;
+	msg->cookie = ++c->cookie;
+	cmd.msg_address = (uintptr_t)msg;
+	r = libkdbus_send(c->h, &cmd);
+	libkdbus_build_clear(&b);
+	if (r == -ENOBUFS)
+		l->out.seq--;
+	return r < 0 && r != -ENOBUFS ? failed(l, r, "SEND") : r;
+}
+
+/* A call waits for room, so that is what there is to do when the lane is full. */
+static int flow_user(struct link *l, const struct job *job, uint64_t count, unsigned int window)
+{
+	uint64_t i;
+	int r = 0;
+
+	for (i = 1; r == 0 && i <= count; i++) {
+		r = i == count || i % window == 0 ? -ENOBUFS : send_quiet(l, job);
+		if (r == -ENOBUFS)
+			r = call_sync(l, job, -1);
+	}
+	return r;
+}
+
 const struct transport transport_user = {
 	.name = "libkdbus",
 	.serve = serve_user,
 	.open = open_user,
 	.call = call_user,
 	.burst = burst_user,
+	.flow = flow_user,
 	.close = close_user,
 	.own = own_user,
+};
+
+/* ---- the same with a part of the library switched off ---- */
+
+static int serve_asleep(struct link *l)
+{
+	setenv("KDBUS_SPIN_US", "0", 1);
+	return serve_user(l);
+}
+
+static int open_asleep(struct link *l)
+{
+	setenv("KDBUS_SPIN_US", "0", 1);
+	return open_user(l);
+}
+
+const struct transport transport_user_asleep = {
+	.name = "libkdbus without spinning",
+	.serve = serve_asleep,
+	.open = open_asleep,
+	.call = call_user,
+	.flow = flow_user,
+};
+
+static int serve_relayed(struct link *l)
+{
+	setenv("KDBUS_DIRECT", "0", 1);
+	return serve_user(l);
+}
+
+static int open_relayed(struct link *l)
+{
+	setenv("KDBUS_DIRECT", "0", 1);
+	return open_user(l);
+}
+
+const struct transport transport_user_relayed = {
+	.name = "libkdbus through kdbusd",
+	.serve = serve_relayed,
+	.open = open_relayed,
+	.call = call_user,
+	.flow = flow_user,
 };

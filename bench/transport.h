@@ -52,18 +52,21 @@ enum job_kind {
  * @reply: bytes of payload in the reply, carried as JOB_COPY or JOB_STRING
  * @poll: the client waits for the reply in poll(2), as an event loop does, instead of in the
  *	library's synchronous call
+ * @unread: of the request's payload only the first 4 KiB are compared
  */
 struct job {
 	enum job_kind kind;
 	size_t request;
 	size_t reply;
 	bool poll;
+	bool unread;
 };
 
 enum order_kind {
 	ORDER_PLAIN,
 	ORDER_FRESH,
-	ORDER_STORM
+	ORDER_STORM,
+	ORDER_FLOW
 };
 
 /**
@@ -77,7 +80,7 @@ enum order_kind {
  *	the last of them (or the connecting, if @nth is 0), disconnect. ORDER_STORM: @count times
  *	connect, take a name, do a transaction, disconnect, all timed together; then @hold
  *	connections at once, with names, and the daemon's memory and descriptors before, with, and
- *	after them
+ *	after them. ORDER_FLOW: @count requests, of which only one in @window is answered
  */
 
 struct order {
@@ -153,6 +156,7 @@ struct link {
  * @open: connect as client
  * @call: one transaction, waiting for its reply
  * @burst: @count transactions, at most @window of them open at any time; optional
+ * @flow: @count requests, of which each @window-th is answered; optional
  * @close: disconnect; only for what ORDER_FRESH and ORDER_STORM may use, like the next
  * @own: take a name as client
  */
@@ -164,6 +168,7 @@ struct transport {
 	int (*open)(struct link *l);
 	int (*call)(struct link *l, const struct job *job);
 	int (*burst)(struct link *l, const struct job *job, uint64_t count, unsigned int window);
+	int (*flow)(struct link *l, const struct job *job, uint64_t count, unsigned int window);
 	void (*close)(struct link *l);
 	int (*own)(struct link *l, const char *name);
 };
@@ -185,7 +190,7 @@ void link_ready(struct link *l);
 __attribute__((format(printf, 3, 4))) int link_error(struct link *l, int error, const char *format,
 						     ...);
 
-/** link_check() - payload_check() that says what is wrong with link_error() */
+/** link_check() - payload_check(), as far as the job says, that says what is wrong with link_error() */
 int link_check(struct link *l, struct payload *p, const void *data, size_t size, size_t expected);
 
 /** link_server_in() - the payload series the server receives */
@@ -216,6 +221,9 @@ extern const struct transport transport_spin;
 extern const struct transport transport_unix;
 extern const struct transport transport_stream;
 extern const struct transport transport_user;
+extern const struct transport transport_user_asleep;
+extern const struct transport transport_user_relayed;
+extern const struct transport transport_copy;
 extern const struct transport transport_user_fanout;
 extern const struct transport transport_sdbus;
 extern const struct transport transport_sdbus_fanout;

@@ -352,7 +352,8 @@ def all_options():
     return set(re.findall(r'^  --(\w+)', bench('--help').stdout, re.M))
 
 
-SUBCOMMANDS = ('chart', 'latency', 'rpc', 'socket', 'pipe', 'first', 'memfd', 'scale', 'fanout',
+SUBCOMMANDS = ('chart', 'latency', 'rpc', 'socket', 'pipe', 'first', 'ways', 'memfd', 'scale',
+               'fanout',
                'storm', 'tour', 'compare')
 
 
