@@ -190,7 +190,7 @@ void link_ready(struct link *l);
 __attribute__((format(printf, 3, 4))) int link_error(struct link *l, int error, const char *format,
 						     ...);
 
-/** link_check() - payload_check(), as far as the job says, that says what is wrong with link_error() */
+/** link_check() - payload_check(), as far as the job says; link_error() says what is wrong */
 int link_check(struct link *l, struct payload *p, const void *data, size_t size, size_t expected);
 
 /** link_server_in() - the payload series the server receives */

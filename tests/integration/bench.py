@@ -94,6 +94,11 @@ def measurements():
     buses = ('libkdbus', *BUSES)
     measure('first', '--count', '3', rows=['connect', 'call 1', 'call 24', 'steady'],
             subjects=buses)
+    measure('ways', '--count', '40', '--sizes', '64', '--only', 'libkdbus,no spin,relayed,socket',
+            rows=['call 64', 'unread 1M', 'one way 4k'],
+            subjects=('libkdbus', 'no spin', 'relayed', 'socket'))
+    measure('ways', '--count', '5', '--sizes', '4k', '--only', ','.join(('memcpy', *BUSES)),
+            rows=['call 4k', 'unread 1M'], subjects=('memcpy', *BUSES))
     measure('memfd', '--count', '3', '--sizes', '4k,4M',
             rows=['copy 64', 'pass 4k', 'pass 4M', 'new 4k', 'new 4M'],
             subjects=('socket', *buses))
@@ -353,8 +358,7 @@ def all_options():
 
 
 SUBCOMMANDS = ('chart', 'latency', 'rpc', 'socket', 'pipe', 'first', 'ways', 'memfd', 'scale',
-               'fanout',
-               'storm', 'tour', 'compare')
+               'fanout', 'storm', 'tour', 'compare')
 
 
 def helping():
