@@ -180,8 +180,8 @@ void client_take_all(struct client *c)
 
 /*
  * Returns whether the socket is empty; *@ret_any: whether it was not before. It is asked only if
- * epoll has said that there is something, or the channel is over: what comes later epoll says before
- * the daemon sleeps.
+ * epoll has said that there is something, or the channel is over: what comes later epoll says
+ * before the daemon sleeps.
  */
 static bool drain(struct client *c, bool *ret_any)
 {
