@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
+#include <linux/dcache.h>
 #include <linux/fcntl.h>
 #include <linux/file.h>
+#include <linux/magic.h>
 #include <linux/net.h>
 #include <linux/shmem_fs.h>
 #include <linux/slab.h>
@@ -13,11 +15,20 @@
 
 #define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
+/* A ring of io_uring keeps the files that are registered with it. */
+static bool is_ring(const struct file *file)
+{
+	const struct dentry *dentry = file->f_path.dentry;
+
+	return dentry->d_sb->s_magic == ANON_INODE_FS_MAGIC &&
+	       !strcmp(dentry->d_name.name, "[io_uring]");
+}
+
 static bool may_travel(struct file *file)
 {
 	struct socket *sock = sock_from_file(file);
 
-	if (kbus_handle_is(file))
+	if (kbus_handle_is(file) || is_ring(file))
 		return false;
 	return !sock || !sock->ops || sock->ops->family != PF_UNIX;
 }

@@ -11,8 +11,8 @@
  * Descriptors on their way (spec §7.2, §7.11).
  *
  *  1. The files of a message are taken once and shared by all its copies.
- *  2. What could make a message keep itself alive does not travel: files of kdbusfs and
- *     AF_UNIX sockets.
+ *  2. What could make a message keep itself alive does not travel: files of kdbusfs,
+ *     AF_UNIX sockets, and rings of io_uring.
  *  3. A memfd is sealed for good before it travels; its content never changes again.
  */
 

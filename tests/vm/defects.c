@@ -6,7 +6,9 @@
 #include "bus.h"
 
 #include <fcntl.h>
+#include <linux/io_uring.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 /* The number the next descriptor gets */
 static int next_fd(void)
@@ -179,7 +181,45 @@ static void results_that_cannot_be_written(void)
 	EQ(list.offset, c.msg.offset + ((c.msg.msg_size + 7) & ~7ULL));
 }
 
+static int ring_with(int fd)
+{
+	struct io_uring_params params = { .sq_entries = 0 };
+	int ring = syscall(SYS_io_uring_setup, 1, &params);
+
+	CHECK(ring >= 0);
+	EQ(syscall(SYS_io_uring_register, ring, IORING_REGISTER_FILES, &fd, 1), 0);
+	return ring;
+}
+
+/* A ring keeps what is registered with it; a message that kept the ring would keep itself. */
+static void io_uring_cycle(void)
+{
+	struct kdbus_cmd_info info = { .size = sizeof(info) };
+	struct peer a, b;
+	struct buf m;
+	int ring;
+
+	hello(&a);
+	hello(&b);
+	ring = ring_with(a.fd);
+	msg_buf(&m, a.id, 1);
+	put(&m, KDBUS_ITEM_FDS, &ring, sizeof(ring));
+	EQ(send_msg(&a, &m, 0, NULL), -EOPNOTSUPP);
+	EQ(send_msg(&b, &m, 0, NULL), -EOPNOTSUPP);
+	info.id = a.id;
+	bye(&a);
+	EQ(cmd(b.fd, KDBUS_CMD_CONN_INFO, &info), 0);
+	EQ(free_slice(&b, info.offset), 0);
+	close(ring);
+	/* the ring goes a little later */
+	while (!cmd(b.fd, KDBUS_CMD_CONN_INFO, &info)) {
+		EQ(free_slice(&b, info.offset), 0);
+		usleep(1000);
+	}
+}
+
 static const struct test tests[] = {
+	{ "io_uring fd cycle (§7.2)", io_uring_cycle },
 	{ "descriptors and PEEK (§17.1 row 1)", peek_installs_nothing },
 	{ "descriptors and monitors (§17.1 row 1)", a_monitor_that_takes_none_gets_none },
 	{ "no room for descriptors (§17.1 row 2)", no_room_for_descriptors },

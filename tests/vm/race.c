@@ -258,6 +258,55 @@ static void bus_ends(void)
 		join(pid[i]);
 }
 
+#define SENDERS	   4
+#define BROADCASTS 300
+
+static void send_broadcasts(void *data)
+{
+	struct peer peer;
+
+	hello(&peer);
+	for (int i = 0; i < BROADCASTS; i++)
+		EQ(broadcast(&peer, *(uint64_t *)data + i), 0);
+}
+
+/* Two entries match, and searches on all CPUs mark what they have found. */
+static void broadcasts_at_once(void)
+{
+	static uint8_t seen[SENDERS * BROADCASTS];
+	uint64_t first[SENDERS], any = ANY;
+	struct kdbus_cmd_recv c;
+	const struct kdbus_msg *msg;
+	pid_t pid[SENDERS];
+	struct peer peer;
+	unsigned int n = 0;
+
+	hello(&peer);
+	EQ(match(&peer, 1, 0, KDBUS_ITEM_ID, &any, 8), 0);
+	EQ(match(&peer, 2, 0, KDBUS_ITEM_ID, &any, 8), 0);
+	for (unsigned int i = 0; i < SENDERS; i++) {
+		first[i] = i * BROADCASTS;
+		pid[i] = spawn(0, send_broadcasts, &first[i]);
+	}
+	while (n < SENDERS * BROADCASTS) {
+		int r = recv_flags(&peer, 0, 0, &c);
+
+		/* what had no room is counted, once each as well */
+		n += c.dropped_msgs;
+		if (r)
+			continue;
+		msg = (const void *)(peer.pool + c.msg.offset);
+		EQ(seen[msg->cookie]++, 0);
+		done(&peer, msg);
+		n++;
+	}
+	for (int i = 0; i < SENDERS; i++)
+		join(pid[i]);
+	EQ(n, SENDERS * BROADCASTS);
+	EQ(recv_flags(&peer, 0, 0, &c), -EAGAIN);
+	EQ(c.dropped_msgs, 0);
+}
+
 static void unload_in_use(void)
 {
 	CHECK(syscall(SYS_delete_module, "kdbus", O_NONBLOCK) && errno == EWOULDBLOCK);
@@ -266,6 +315,7 @@ static void unload_in_use(void)
 static const struct test tests[] = {
 	{ "all commands at once (§16)", all_commands },
 	{ "end of a bus in use (§1.9)", bus_ends },
+	{ "broadcasts at once, each arrives once (§7.9)", broadcasts_at_once },
 	{ "module in use cannot be unloaded (§1.1)", unload_in_use },
 	{ NULL, NULL },
 };
