@@ -7,6 +7,7 @@ PREFIX ?= /usr/local
 MESONFLAGS ?=
 DESTDIR ?=
 DEMO := tools/demo/kdbus-demo
+RUN_SESSION := tools/run-session/kdbus-run-session
 
 .PHONY: all
 all: $(BUILD)/build.ninja
@@ -29,8 +30,9 @@ setup: ## install the packages that a build needs, if any are missing
 demo: ## install, build, show two programs talk, measure kdbus next to its peers (2 minutes)
 	@tools/setup/install build demo
 	@[ -e $(BUILD)/build.ninja ] || $(MAKE) --no-print-directory $(BUILD)/build.ninja
-	@ninja -C $(BUILD) $(DEMO) daemon/kdbusd bench/kdbus-bench
+	@ninja -C $(BUILD) $(DEMO) $(DEMO)-glib $(RUN_SESSION) daemon/kdbusd bench/kdbus-bench
 	@KDBUSD=$(BUILD)/daemon/kdbusd $(BUILD)/$(DEMO)
+	@PATH=$(BUILD)/daemon:$$PATH $(BUILD)/$(RUN_SESSION) -- $(BUILD)/$(DEMO)-glib
 	@KDBUSD=$(BUILD)/daemon/kdbusd $(BUILD)/bench/kdbus-bench tour --output $(BUILD)/numbers
 
 .PHONY: check

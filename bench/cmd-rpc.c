@@ -20,6 +20,38 @@ static void make_lineup(void)
 	peers_add_clients(&lineup);
 }
 
+/* One library alone: what the GLib developers had a table of, for all buses */
+#define GLIB "GDBus"
+static const char *const glib[] = { "direct " GLIB, "daemon " GLIB, "broker " GLIB,
+				    "kdbusd " GLIB };
+#define N_GLIB (sizeof(glib) / sizeof(glib[0]))
+
+static void print_glib(const struct report *r)
+{
+	const char *const others[] = { glib[1], glib[2] };
+	const struct cell *c;
+	char text[24];
+	unsigned int i, j;
+
+	for (j = 0, c = NULL; j < N_GLIB && !c; j++)
+		c = r->n_cells ? report_find(r, r->cells[0]->row, glib[j]) : NULL;
+	if (!c)
+		return;
+	printf("\n# GLib alone: seconds for %d calls between unmodified GLib programs\n%6s %12s "
+	       "%12s %12s %12s\n",
+	       CALLS, "SIZE", "without bus", "dbus-daemon", "dbus-broker", "kdbusd");
+	for (i = 0; i < r->options->n_sizes; i++) {
+		options_format_size(r->options->sizes[i], text, sizeof(text));
+		printf("%6s", text);
+		for (j = 0; j < N_GLIB; j++) {
+			c = report_find(r, text, glib[j]);
+			plan_cell(c ? cell_median(c) * CALLS / 1e9 : 0, 12, 4);
+		}
+		putchar('\n');
+	}
+	report_verdict(r, glib[3], "the faster other bus with GLib", others, 2, stdout);
+}
+
 static void print(const struct report *r)
 {
 	const struct cell *c;
@@ -42,6 +74,7 @@ static void print(const struct report *r)
 	}
 	report_verdict(r, "libkdbus", "the fastest bus and client library", lineup.brokers,
 		       lineup.n_brokers, stdout);
+	print_glib(r);
 }
 
 static void default_sizes(struct options *o)

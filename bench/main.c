@@ -22,9 +22,9 @@ static const struct command commands[] = {
 	{ "chart", command_chart, OPTION_MEASURE | OPTION_SIZES | OPTION_COUNT, 0,
 	  "calls with a payload and an empty reply, one at a time: transactions a\n"
 	  "second for 1 B to 4 MiB, over libkdbus with the payload in the message\n"
-	  "(COPY) and in a sealed memfd of its own (MEMFD), over dbus-daemon and\n"
-	  "dbus-broker with sd-bus, over a UNIX socket. One message: a call or a\n"
-	  "reply; a transaction is two.\n" },
+	  "(COPY) and in a sealed memfd of its own (MEMFD), over dbus-daemon,\n"
+	  "dbus-broker and kdbusd with sd-bus, over a UNIX socket. One message: a\n"
+	  "call or a reply; a transaction is two.\n" },
 	{ "latency", command_latency, OPTION_MEASURE | OPTION_SECONDS | OPTION_COUNT, 0,
 	  "packets of 64 bytes that are answered with as many; both sides sleep in\n"
 	  "poll(2) as event loops do. A line a second; the latency is that of a\n"
@@ -32,8 +32,8 @@ static const struct command commands[] = {
 	{ "rpc", command_rpc, OPTION_MEASURE | OPTION_SIZES | OPTION_COUNT, 0,
 	  "calls with a string, answered with two characters: seconds for 1000\n"
 	  "calls of 4 kB to 1 MB through libkdbus, a UNIX socket, and libdbus,\n"
-	  "sd-bus and GDBus: directly and on each D-Bus daemon. One message: a call or\n"
-	  "a reply.\n" },
+	  "sd-bus and GDBus: directly and on each D-Bus daemon, kdbusd among them.\n"
+	  "GLib has a table of its own besides. One message: a call or a reply.\n" },
 	{ "socket", command_socket, OPTION_MEASURE | OPTION_SIZES | OPTION_COUNT, 0,
 	  "calls with the same payload in request and reply: over a UNIX socket\n"
 	  "(single), over a relay process (dbus), over libkdbus; one at a time\n"
