@@ -35,14 +35,20 @@ void lane_closing_start(struct lane_channel *ch)
 	set_reading(ch, LANE_CLOSING);
 }
 
+/* A channel that came about after closing began has nothing to take back, or to say. */
 void lane_closing_cancel(struct lane_channel *ch)
 {
+	if (mode_of(ch->reading) != LANE_CLOSING)
+		return;
 	set_reading(ch, LANE_OPEN);
 	tell(ch);
 }
 
 void lane_closing_finish(struct lane_channel *ch)
 {
+	/* The peer counts on two changes of the word for each time it is told. */
+	if (mode_of(ch->reading) == LANE_OPEN)
+		lane_closing_start(ch);
 	lane_consume(ch);
 	set_reading(ch, LANE_CLOSED); /* B6 */
 	tell(ch);

@@ -440,6 +440,24 @@ static void an_old_skip_is_not_met_again(void **state)
 	free(w);
 }
 
+/* An introduction may come while a connection that closes all its lanes is at it. */
+static void a_closing_that_never_began_breaks_nothing(void **state)
+{
+	struct world *w = setup();
+
+	lane_closing_cancel(&w->a);
+	lane_drain(&w->b);
+	assert_false(w->b.broken);
+	assert_int_equal(one_put(w, 0, 10, 0), 0);
+	lane_closing_finish(&w->a);
+	lane_drain(&w->b);
+	assert_false(w->b.broken);
+	assert_true(lane_final(&w->b));
+	lane_channel_deinit(&w->a);
+	lane_channel_deinit(&w->b);
+	free(w);
+}
+
 static void bad_arguments_are_refused(void **state)
 {
 	struct world *w = setup();
@@ -479,6 +497,7 @@ int main(void)
 		cmocka_unit_test(a_burst_after_a_quiet_time_has_the_whole_ring),
 		cmocka_unit_test(an_old_skip_is_not_met_again),
 		cmocka_unit_test(a_busy_lane_goes_on_for_ever),
+		cmocka_unit_test(a_closing_that_never_began_breaks_nothing),
 		cmocka_unit_test(bad_arguments_are_refused),
 	};
 
