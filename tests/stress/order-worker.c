@@ -19,7 +19,7 @@ struct body {
 	uint32_t by_id; /* it counts in the life it was sent to */
 	uint32_t broadcast; /* its number among those of its sender */
 	uint32_t direct; /* it came so; set by the receiver */
-	uint32_t reserved;
+	uint32_t files; /* a descriptor comes with it */
 	uint32_t clock[SLOTS];
 	uint32_t epochs[NAMES];
 };
@@ -44,9 +44,12 @@ struct worker {
 	bool owner[NAMES];
 	uint64_t ended[ENDED_MAX];
 	unsigned int n_ended;
+	bool big; /* the message that is being built */
 	uint64_t random;
 };
 
+static const unsigned char padding[60000]; /* travels in a buffer */
+static const int stdin_fd = STDIN_FILENO;
 static const char *const names[NAMES] = { "test.order.one", "test.order.two" };
 
 static unsigned int draw(struct worker *w, unsigned int n)
@@ -172,6 +175,17 @@ static void check(struct worker *w, const struct kdbus_msg *msg, const struct bo
 			w->epochs[i] = b->epochs[i];
 }
 
+static void take_file(struct worker *w, const struct kdbus_msg *msg, const struct body *b)
+{
+	const struct kdbus_item *item = libkdbus_item_find(msg, sizeof(*msg), KDBUS_ITEM_FDS);
+
+	if ((item && item->fds[0] >= 0) != (b->files != 0))
+		fail(w, "slot %u: message %u of slot %u without its descriptor", w->slot,
+		     b->clock[b->from], b->from);
+	if (item && item->fds[0] >= 0)
+		close(item->fds[0]);
+}
+
 static void take_in(struct worker *w, const struct kdbus_msg *msg)
 {
 	const struct kdbus_item *item;
@@ -184,11 +198,12 @@ static void take_in(struct worker *w, const struct kdbus_msg *msg)
 		return;
 	}
 	item = libkdbus_item_find(msg, sizeof(*msg), KDBUS_ITEM_PAYLOAD_OFF);
-	if (!item || libkdbus_payload(w->h, msg, item, &data, &size) < 0 || size != sizeof(b)) {
+	if (!item || libkdbus_payload(w->h, msg, item, &data, &size) < 0 || size < sizeof(b)) {
 		fail(w, "slot %u: a message that nobody has sent", w->slot);
 		return;
 	}
 	memcpy(&b, data, sizeof(b));
+	take_file(w, msg, &b);
 	b.direct = came_directly(msg);
 	count(w, &b);
 	check(w, msg, &b);
@@ -234,6 +249,10 @@ static void build(struct worker *w, struct libkdbus_builder *b, const struct bod
 			filter->generation = 0;
 	}
 	libkdbus_build_vec(b, body, sizeof(*body));
+	if (w->big)
+		libkdbus_build_vec(b, padding, sizeof(padding));
+	if (body->files)
+		libkdbus_build_fds(b, &stdin_fd, 1);
 	if (libkdbus_build_end(b, &built) < 0) {
 		fail(w, "slot %u: no memory", w->slot);
 		return;
@@ -252,6 +271,8 @@ static bool send(struct worker *w, struct body *body, uint64_t dst)
 	int r;
 
 	body->from = w->slot;
+	body->files = dst != KDBUS_DST_ID_BROADCAST && !draw(w, 16);
+	w->big = !draw(w, 16);
 	memcpy(body->clock, w->clock, sizeof(body->clock));
 	memcpy(body->epochs, w->epochs, sizeof(body->epochs));
 	body->clock[w->slot]++;
@@ -350,7 +371,8 @@ static int add_matches(struct worker *w)
 
 static void begin_life(struct worker *w)
 {
-	const struct libkdbus_options options = { .attach_recv = KDBUS_ATTACH_TIMESTAMP };
+	const struct libkdbus_options options = { .flags = KDBUS_HELLO_ACCEPT_FD,
+						  .attach_recv = KDBUS_ATTACH_TIMESTAMP };
 	unsigned int life = w->life ? atomic_load(&w->mine->life) + 1 : 0;
 
 	if (life == LIVES_MAX || libkdbus_connect(w->bus, &options, &w->h) < 0 ||
@@ -489,17 +511,36 @@ static void check_all_came(struct worker *w)
 	w->settled = true;
 }
 
+/* The daemon takes everything that was sent, and rung, before it answers a command. */
+static void say_nothing(struct worker *w)
+{
+	if (!failed(w) && libkdbus_release(w->h, "test.order.nobody") != -ESRCH)
+		fail(w, "slot %u: a name that nobody has", w->slot);
+}
+
+static void receive_all(struct worker *w)
+{
+	while (!failed(w) && receive(w))
+		;
+}
+
 /* Nobody sends any more: what is there now is all there is. */
 static void settle(struct worker *w, unsigned int turn)
 {
+	uint32_t before;
+
 	meet(w, 0, turn);
-	if (!failed(w) && libkdbus_release(w->h, "test.order.nobody") != -ESRCH)
-		fail(w, "slot %u: a name that nobody has", w->slot);
+	say_nothing(w);
 	meet(w, 1, turn);
 	if (!failed(w))
 		check_readable(w);
-	while (!failed(w) && receive(w))
-		;
+	receive_all(w);
+	/* What found no room in a lane waits in the daemon, which has some now. */
+	do {
+		before = w->received;
+		say_nothing(w);
+		receive_all(w);
+	} while (w->received != before);
 	if (!failed(w))
 		check_all_came(w);
 	meet(w, 2, turn);

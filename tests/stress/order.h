@@ -21,7 +21,8 @@
  * 6. When all meet nobody sends. After a command, before which the daemon has taken all that was
  *    sent, a connection for which anything is left is readable (rule 8), and RECV until EAGAIN
  *    finds every message to its id and every broadcast, also of those who closed right after it
- *    (rules 7, 12, 14): nothing is late, whatever a clock says.
+ *    (rules 7, 12, 14): nothing is late, whatever a clock says. (Descriptors and buffers in flight
+ *    are few: what waits for them in the daemon comes with the next command.)
  */
 
 #include <stdatomic.h>
