@@ -54,7 +54,10 @@ static int write_relayed(struct user *u, const struct outgoing *out, const struc
 		r = lane_write(u, &u->daemon.channel, out, &put, head, sizeof(*head), NULL);
 		if (r != -EAGAIN)
 			return r < 0 && r != -EMSGSIZE ? r : 0;
-		r = user_await_space(u, &u->daemon, &put, U64_MAX);
+		/* The daemon may wait for us to hand back, and be able to say so no more. */
+		r = relay_check_way(u, &u->daemon);
+		if (r == 0)
+			r = user_await_space(u, &u->daemon, &put, U64_MAX);
 		if (r < 0)
 			return r;
 	}
@@ -145,7 +148,8 @@ static int relay_locked(struct user *u, struct outgoing *out, struct core_reply 
 			return -EMLINK;
 		v.call = &call;
 	}
-	r = relay_check_way(u, &u->daemon);
+	/* Nothing comes back for a broadcast. */
+	r = out->wire.m.route == CORE_ROUTE_BROADCAST ? 0 : relay_check_way(u, &u->daemon);
 	if (r < 0)
 		return r;
 	lane_page_gens(u->page, out->wire.m.dst_name, &gens);

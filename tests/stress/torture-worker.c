@@ -537,7 +537,7 @@ static void broadcast(struct worker *w)
 		if (!has_room(w, slot))
 			return;
 	r = post(w, &l, NULL);
-	if (r < 0)
+	if (r < 0 && r != -EXFULL)
 		fail(w, "broadcast: %d", r);
 }
 
