@@ -384,9 +384,8 @@ static void read_parent(struct creds *c)
 	proc = open_proc((pid_t)c->meta.pids.ppid);
 	status = proc < 0 ? NULL : read_status(proc);
 	if (status)
-		c->n_nsppid = (unsigned int)min_t(size_t,
-						  numbers(status, "NSpid", ids, PIDNS_LEVELS),
-						  PIDNS_LEVELS);
+		c->n_nsppid = (unsigned int)min_t(
+			size_t, numbers(status, "NSpid", ids, PIDNS_LEVELS), PIDNS_LEVELS);
 	for (i = 0; i < c->n_nsppid; i++)
 		c->nsppid[i] = (u32)ids[i];
 	free(status);

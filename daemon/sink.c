@@ -294,7 +294,11 @@ int client_put_fds(struct client *c, const struct lane_put *put, const void *bod
 		   unsigned int n_files)
 {
 	struct record r = {
-		.put = *put, .plain = body, .image = put->length, .files = files, .n_files = n_files,
+		.put = *put,
+		.plain = body,
+		.image = put->length,
+		.files = files,
+		.n_files = n_files,
 		/* Descriptors may have to wait for room in the socket: nothing waits for these. */
 		.rank = put->flags & LANE_F_REPLY && !n_files ? RANK_NOTICE : RANK_REST,
 	};

@@ -120,8 +120,8 @@ void lane_look_remove(struct lane_look *look, struct lane_source *src)
 }
 
 /* Rule 11: how a stamp counts. */
-static uint64_t counted(const struct lane_look *look, const struct lane_source *src,
-			uint64_t stamp, uint64_t last)
+static uint64_t counted(const struct lane_look *look, const struct lane_source *src, uint64_t stamp,
+			uint64_t last)
 {
 	uint64_t now;
 

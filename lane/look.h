@@ -94,7 +94,7 @@ struct lane_look {
 };
 
 #define LANE_LOOK_POLL 0 /* do not arm: -EAGAIN only says that this look found nothing */
-#define LANE_LOOK_ARM 1 /* before a look that counts, drain and arm all; after -EAGAIN, sleep */
+#define LANE_LOOK_ARM  1 /* before a look that counts, drain and arm all; after -EAGAIN, sleep */
 
 /**
  * lane_look_init() - an empty look

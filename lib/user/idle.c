@@ -63,10 +63,9 @@ void idle_asked(struct user *u, struct peer *p)
 /* Both lanes are over, as agreed: the daemon may introduce the two again. */
 void idle_tell(struct user *u, struct peer *p)
 {
-	const struct ctl_end_intro end = { .version = CTL_VERSION,
-					   .type = CTL_END_INTRO,
-					   .peer = p->id,
-					   .number = p->number };
+	const struct ctl_end_intro end = {
+		.version = CTL_VERSION, .type = CTL_END_INTRO, .peer = p->id, .number = p->number
+	};
 
 	user_send_datagram(u, &end, sizeof(end), NULL, 0);
 }

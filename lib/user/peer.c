@@ -300,8 +300,7 @@ void peer_foresee_intro(struct user *u, u32 pos, const struct lane_env *env)
 
 static bool concerns(const struct ctl_gone *gone, const struct peer *p)
 {
-	return p->id == gone->peer &&
-	       (gone->reason == CTL_GONE_DEAD || p->number == gone->number);
+	return p->id == gone->peer && (gone->reason == CTL_GONE_DEAD || p->number == gone->number);
 }
 
 static void cut(struct user *u, const struct ctl_gone *gone, u64 stamp)
@@ -527,8 +526,7 @@ static void withdrawn(struct user *u, struct peer *p)
 	p->held++;
 	closing_stop_reading(u, p);
 	end_writing(u, p);
-	if (p->state == PEER_DEAD && !p->looked &&
-	    (p->detached || peer_find(u, p->id) == p))
+	if (p->state == PEER_DEAD && !p->looked && (p->detached || peer_find(u, p->id) == p))
 		drop_withdrawn(u, p);
 	peer_put(u, p);
 }

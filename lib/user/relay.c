@@ -226,8 +226,7 @@ void relay_again(struct user *u, const struct lane_back *back)
 		return;
 	do {
 		put = (struct lane_put){ .type = CTL_REC_SEND,
-					 .length =
-						 (u32)sizeof(struct ctl_send) + back->env.length,
+					 .length = (u32)sizeof(struct ctl_send) + back->env.length,
 					 .fds = back->env.fds,
 					 .memfds = back->env.memfds };
 		r = put_again(u, back, &put);

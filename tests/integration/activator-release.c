@@ -158,10 +158,10 @@ static void await_return(struct fixture *f)
 		assert_int_equal(libkdbus_receive(f->caller, &msg), -EAGAIN);
 		assert_true(poll(p, 2, -1) > 0);
 	}
-	assert_int_equal(libkdbus_done(f->activator, (const char *)libkdbus_pool(f->activator,
-										 NULL) +
-							     peek.msg.offset),
-			 0);
+	assert_int_equal(
+		libkdbus_done(f->activator,
+			      (const char *)libkdbus_pool(f->activator, NULL) + peek.msg.offset),
+		0);
 }
 
 static void check_next_answers(struct fixture *f, unsigned int before)

@@ -2,6 +2,7 @@
 /* What a program sees when the daemon, and with it the bus, ends. */
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -67,9 +68,36 @@ static void every_command_says_so_and_the_descriptor_stays_readable(void **state
 	assert_true(readable(f->h));
 }
 
+static void *stop(void *arg)
+{
+	struct fixture *f = arg;
+
+	f->daemon = libkdbus_daemon_stop(f->daemon);
+	return NULL;
+}
+
+/* It may be asleep by the time, or not yet: it hears of the end in either case. */
+static void a_program_that_sleeps_in_poll_is_woken(void **state)
+{
+	struct fixture *f = *state;
+	struct pollfd p = { .fd = libkdbus_fd(f->h), .events = POLLIN };
+	const struct kdbus_msg *msg;
+	pthread_t thread;
+
+	while (readable(f->h))
+		assert_int_equal(libkdbus_receive(f->h, &msg), -EAGAIN);
+	assert_int_equal(pthread_create(&thread, NULL, stop, f), 0);
+	while (libkdbus_receive(f->h, &msg) != -ECONNRESET)
+		assert_int_equal(poll(&p, 1, -1), 1);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_true(readable(f->h));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_program_that_sleeps_in_poll_is_woken, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(an_idle_connection_is_told_by_its_first_recv,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(

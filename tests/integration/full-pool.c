@@ -222,8 +222,7 @@ static int set_up(void **state)
 	static struct fixture f;
 
 	assert_int_equal(libkdbus_daemon_start(NULL, &f.daemon), 0);
-	assert_int_equal(
-		libkdbus_connect(libkdbus_daemon_bus(f.daemon), &options, &f.caller), 0);
+	assert_int_equal(libkdbus_connect(libkdbus_daemon_bus(f.daemon), &options, &f.caller), 0);
 	*state = &f;
 	return 0;
 }
@@ -310,10 +309,10 @@ static void check(struct fixture *f, enum way way, enum deed deed, int calls)
 	assert_int_equal(call(f, NULL), outcome(deed));
 }
 
-#define CASE(test, way, deed, calls)                                                               \
-	static void test(void **state)                                                             \
-	{                                                                                          \
-		check(*state, way, deed, calls);                                                   \
+#define CASE(test, way, deed, calls)             \
+	static void test(void **state)           \
+	{                                        \
+		check(*state, way, deed, calls); \
 	}
 
 CASE(death_with_the_call, HELD_BACK, DIE_WITH_THE_CALL, 0)
@@ -346,10 +345,10 @@ static void check_move(struct fixture *f, enum way way, enum deed deed)
 	assert_int_equal(call(f, NAME), outcome(deed));
 }
 
-#define MOVE(test, way, deed)                                                                      \
-	static void test(void **state)                                                             \
-	{                                                                                          \
-		check_move(*state, way, deed);                                                     \
+#define MOVE(test, way, deed)                  \
+	static void test(void **state)         \
+	{                                      \
+		check_move(*state, way, deed); \
 	}
 
 MOVE(move_and_reply, HELD_BACK, REPLY)

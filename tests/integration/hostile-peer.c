@@ -130,9 +130,9 @@ static void write_record(struct fixture *f, const struct files *files)
 	out.n_memfds = files->memfd >= 0;
 	out.fds[out.n_fds] = files->memfd;
 	user_lock(u);
-	assert_int_equal(
-		lane_write(u, &peer_at(f->hostile, f->victim)->channel, &out, &put, NULL, 0, NULL),
-		0);
+	assert_int_equal(lane_write(u, &peer_at(f->hostile, f->victim)->channel, &out, &put, NULL,
+				    0, NULL),
+			 0);
 	user_unlock(u);
 	libkdbus_build_clear(&b);
 }

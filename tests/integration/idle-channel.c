@@ -339,8 +339,7 @@ static void an_end_after_the_agreement_is_told(void **state)
 	assert_int_equal(msg->items[0].type, KDBUS_ITEM_REPLY_DEAD);
 	assert_int_equal(msg->cookie_reply, f->cookie);
 	libkdbus_done(f->a, msg);
-	assert_int_equal(
-		libkdbus_connect(libkdbus_daemon_bus(f->daemon), NULL, &f->b), 0);
+	assert_int_equal(libkdbus_connect(libkdbus_daemon_bus(f->daemon), NULL, &f->b), 0);
 }
 
 #define TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)

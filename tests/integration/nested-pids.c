@@ -36,10 +36,9 @@ struct seen {
 
 static void greet(struct libkdbus *h, uint64_t to)
 {
-	struct kdbus_msg msg = { .size = sizeof(msg),
-				 .dst_id = to,
-				 .payload_type = KDBUS_PAYLOAD_DBUS,
-				 .cookie = 1 };
+	struct kdbus_msg msg = {
+		.size = sizeof(msg), .dst_id = to, .payload_type = KDBUS_PAYLOAD_DBUS, .cookie = 1
+	};
 	struct kdbus_cmd_send cmd = { .size = sizeof(cmd), .msg_address = (uintptr_t)&msg };
 
 	if (libkdbus_send(h, &cmd) < 0)
@@ -181,9 +180,8 @@ static void each_sees_what_is_below(void **state)
 		close(levels[i].tell[1]);
 		assert_int_equal(read(levels[i].tell[0], &levels[i].id, sizeof(levels[i].id)),
 				 sizeof(levels[i].id));
-		assert_int_equal(
-			read(levels[i].tell[0], &levels[i].child, sizeof(levels[i].child)),
-			sizeof(levels[i].child));
+		assert_int_equal(read(levels[i].tell[0], &levels[i].child, sizeof(levels[i].child)),
+				 sizeof(levels[i].child));
 	}
 	for (i = 0; i <= LEVELS; i++)
 		for (k = 0; k <= LEVELS; k++)

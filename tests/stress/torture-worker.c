@@ -18,7 +18,14 @@
 #define PAYLOAD_MAX (200u << 10)
 #define FOREVER_NS  600000000000ULL /* a call that runs into this has been forgotten */
 
-enum kind { PLAIN, CALL, SYNC_CALL, REPLY, SYNC_REPLY, SIGNAL };
+enum kind {
+	PLAIN,
+	CALL,
+	SYNC_CALL,
+	REPLY,
+	SYNC_REPLY,
+	SIGNAL
+};
 
 struct head {
 	uint32_t life;
@@ -718,8 +725,8 @@ static void list_fds(void)
 	while (dir && (e = readdir(dir))) {
 		n = readlinkat(dirfd(dir), e->d_name, target, sizeof(target) - 1);
 		if (n > 0)
-			fprintf(stderr, "# pid %d: %s is %.*s\n", getpid(), e->d_name,
-				(int)n, target);
+			fprintf(stderr, "# pid %d: %s is %.*s\n", getpid(), e->d_name, (int)n,
+				target);
 	}
 	if (dir)
 		closedir(dir);

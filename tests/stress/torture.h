@@ -28,12 +28,12 @@
 
 #include <libkdbus.h>
 
-#define SLOTS	  6
-#define LIVES_MAX (20000 + SLOTS)
-#define NOBODY	  (LIVES_MAX - 1) /* an empty slot's life */
-#define POOL_SIZE (32u << 20) /* a crowd of messages fits while a worker waits for a reply */
-#define ROOM	  64
-#define SURVIVES(slot) ((slot) & 1)
+#define SLOTS	       6
+#define LIVES_MAX      (20000 + SLOTS)
+#define NOBODY	       (LIVES_MAX - 1) /* an empty slot's life */
+#define POOL_SIZE      (32u << 20) /* a crowd of messages fits while a worker waits for a reply */
+#define ROOM	       64
+#define SURVIVES(slot) ((slot)&1)
 
 enum phase {
 	PHASE_WARM = 1, /* survivors only: get to know each other */
