@@ -296,23 +296,29 @@ static size_t command_of(const struct creds *creds, char buf[COMMAND_MAX + 1])
 	return n;
 }
 
-static void describe_peer(struct peer *p, char *buf, size_t size)
+/* @creds: NULL: no more is known */
+static void describe_process(int uid, int pid, const struct creds *creds, char *buf, size_t size)
 {
-	const struct cpeer *c = p ? classic_peer(p) : NULL;
-	const struct creds *creds = p ? peer_creds(p) : NULL;
+	size_t n = (size_t)snprintf(buf, size, "uid=%d pid=%d", uid, pid);
 	char command[COMMAND_MAX + 1];
-	size_t n;
 
-	if (!p || (!c && !creds)) {
-		snprintf(buf, size, "bus");
-		return;
-	}
-	n = (size_t)snprintf(buf, size, "uid=%d pid=%d", (int)(c ? c->uid : creds->uid),
-			     (int)(c ? c->pid : creds->pid));
 	if (n < size && command_of(creds, command))
 		n += (size_t)snprintf(buf + n, size - n, " comm=\"%s\"", command);
 	if (n < size && creds && creds->meta.seclabel)
 		snprintf(buf + n, size - n, " label=\"%s\"", creds->meta.seclabel);
+}
+
+static void describe_peer(struct peer *p, char *buf, size_t size)
+{
+	const struct cpeer *c = p ? classic_peer(p) : NULL;
+	const struct creds *creds = p ? peer_creds(p) : NULL;
+
+	if (c)
+		describe_process((int)c->uid, (int)c->pid, creds, buf, size);
+	else if (creds)
+		describe_process((int)creds->uid, (int)creds->pid, creds, buf, size);
+	else
+		snprintf(buf, size, "bus");
 }
 
 static void compose(char *text, size_t size, struct cpeer *from, struct peer *to,
