@@ -162,15 +162,57 @@ static struct cpeer *systemd(const struct classic *k)
 	return p ? classic_peer(p) : NULL;
 }
 
+static void build_request(const struct activation *a, struct dbusp_build *b)
+{
+	driver_signal_begin(a->classic, b, "org.freedesktop.systemd1.Activator",
+			    "ActivationRequest", "s", DBUSP_STR(ACTIVATE_SYSTEMD));
+	dbusp_put_string(b, a->unit);
+}
+
 static void ask_systemd(struct activation *a, struct cpeer *to)
 {
 	struct dbusp_build b;
 
 	a->awaits_systemd = false;
-	driver_signal_begin(a->classic, &b, "org.freedesktop.systemd1.Activator",
-			    "ActivationRequest", "s", DBUSP_STR(ACTIVATE_SYSTEMD));
-	dbusp_put_string(&b, a->unit);
+	build_request(a, &b);
+	driver_signal_unseen(to, &b);
+}
+
+/* Monitors see it when it is made, not when systemd comes. */
+static void request_unit(struct activation *a)
+{
+	struct cpeer *to = systemd(a->classic);
+	struct dbusp_build b;
+
+	build_request(a, &b);
+	driver_show(a->classic, &b, to ? &to->peer : NULL);
+	a->awaits_systemd = true;
+	if (to)
+		ask_systemd(a, to);
+}
+
+/*
+ * What it starts shall have them, too. Nobody waits for its answer. As of dbus-daemon, a call that
+ * has waited for systemd is addressed by name.
+ */
+void activations_tell_systemd(struct classic *k, bool waited)
+{
+	struct environment *env = &k->activations->for_systemd;
+	struct cpeer *to = systemd(k);
+	struct dbusp_build b;
+	size_t i;
+
+	if (!to || !k->activations->tell_systemd)
+		return;
+	k->activations->tell_systemd = false;
+	driver_call_begin(k, &b, "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager",
+			  "SetEnvironment", "as", waited ? DBUSP_STR(ACTIVATE_SYSTEMD) : cpeer_name(to));
+	dbusp_open(&b, 'a', NULL);
+	for (i = 0; i < env->n; i++)
+		dbusp_put_string(&b, env->items[i]);
+	dbusp_close(&b);
 	driver_signal_to(to, &b);
+	environment_deinit(env);
 }
 
 void activations_ask_systemd(struct classic *k)
@@ -215,17 +257,13 @@ void activation_start(struct activation *a, const struct service_file *service)
 {
 	struct classic *k = a->classic;
 	long timeout = classic_limits(k)->service_start_timeout;
-	struct cpeer *to;
 
 	log_start(a);
 	a->timeout.expired = timed_out;
 	if (timeout >= 0)
 		timeout_set(k, &a->timeout, (u64)timeout);
 	if (k->systemd_activation && a->unit) {
-		a->awaits_systemd = true;
-		to = systemd(k);
-		if (to)
-			ask_systemd(a, to);
+		request_unit(a);
 	} else if (k->config->servicehelper) {
 		start_helper(a);
 	} else {

@@ -296,6 +296,14 @@ bool activate_for_message(struct cpeer *from, struct cmsg *m)
 	return true;
 }
 
+bool activate_asks_systemd(const struct classic *k, struct dbusp_str name)
+{
+	const struct service_file *service =
+		k->systemd_activation ? services_find(k->services, name.s) : NULL;
+
+	return service && service->systemd_service && !find(k, name.s, name.len);
+}
+
 void activate_for_call(struct cpeer *from, struct cmsg *m, const struct service_file *service)
 {
 	join(from, m, service, true);
@@ -319,8 +327,10 @@ void activate_owned(struct classic *k, const char *name, struct peer *owner)
 			give(w, owner);
 		activation_free(a);
 	}
-	if (!strcmp(name, ACTIVATE_SYSTEMD))
-		activations_ask_systemd(k);
+	if (strcmp(name, ACTIVATE_SYSTEMD))
+		return;
+	activations_tell_systemd(k, true);
+	activations_ask_systemd(k);
 }
 
 void activate_end(struct classic *k, struct peer *p)
@@ -362,6 +372,7 @@ void activations_free(struct classic *k)
 	list_for_each_entry_safe(a, next, &k->activations->list, entry)
 		activation_free(a);
 	environment_deinit(&k->activations->environment);
+	environment_deinit(&k->activations->for_systemd);
 	free(k->activations);
 	k->activations = NULL;
 }

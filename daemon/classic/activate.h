@@ -38,6 +38,9 @@ void activations_free(struct classic *k);
  */
 bool activate_for_message(struct cpeer *from, struct cmsg *m);
 
+/* Would a message to this name, which nobody owns, make the bus ask systemd for a unit? */
+bool activate_asks_systemd(const struct classic *k, struct dbusp_str name);
+
 /**
  * activate_for_native() - a message of a native peer to a name that does not exist
  * @relay:   checked

@@ -71,11 +71,15 @@ struct activation {
  * struct activations - all of them
  * @n:           how many
  * @environment: of the programs
+ * @for_systemd: variables that systemd is still to be told of
+ * @tell_systemd: ditto, even if there are none
  */
 struct activations {
 	struct list_head list;
 	unsigned int n;
 	struct environment environment;
+	struct environment for_systemd;
+	bool tell_systemd;
 };
 
 /* activate.c */
@@ -107,6 +111,8 @@ void standin_end(struct activation *a);
 void activation_start(struct activation *a, const struct service_file *service);
 /* systemd is here: ask it for all that wait */
 void activations_ask_systemd(struct classic *k);
+/* If it is here: the variables of UpdateActivationEnvironment. It is told once it comes else. */
+void activations_tell_systemd(struct classic *k, bool waited);
 /* systemd says that a unit did not start */
 void activations_unit_failed(struct classic *k, const char *unit, const char *error,
 			     const char *text);

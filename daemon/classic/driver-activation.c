@@ -55,51 +55,10 @@ static int read_variables(struct driver_call *call, struct environment *env)
 	return r;
 }
 
-/* What systemd starts shall have them, too. Nobody waits for its answer. */
-static void tell_systemd(struct driver_call *call, const struct environment *env)
-{
-	struct peer *p = route_owner(call->classic, DBUSP_STR(ACTIVATE_SYSTEMD));
-	struct cpeer *to = p ? classic_peer(p) : NULL;
-	struct dbusp_build b;
-	size_t i;
-
-	if (!call->classic->systemd_activation || !to)
-		return;
-	driver_call_begin(call->classic, &b, "/org/freedesktop/systemd1",
-			  "org.freedesktop.systemd1.Manager", "SetEnvironment", "as",
-			  DBUSP_STR(ACTIVATE_SYSTEMD));
-	dbusp_open(&b, 'a', NULL);
-	for (i = 0; i < env->n; i++)
-		dbusp_put_string(&b, env->items[i]);
-	dbusp_close(&b);
-	driver_signal_to(to, &b);
-}
-
-static int merge(struct environment *into, const struct environment *env)
-{
-	struct environment merged;
-	int r = environment_copy(&merged, into->items);
-	char *equals;
-	size_t i;
-
-	for (i = 0; r == 0 && i < env->n; i++) {
-		equals = strchr(env->items[i], '=');
-		*equals = '\0';
-		r = environment_set(&merged, env->items[i], equals + 1);
-		*equals = '=';
-	}
-	if (r < 0) {
-		environment_deinit(&merged);
-		return r;
-	}
-	environment_deinit(into);
-	*into = merged;
-	return 0;
-}
-
 static void update_activation_environment(struct driver_call *call)
 {
 	static char *const none[] = { NULL };
+	struct activations *all = call->classic->activations;
 	const char *type = call->classic->config->type;
 	struct environment env;
 	int r;
@@ -113,9 +72,12 @@ static void update_activation_environment(struct driver_call *call)
 	if (r == 0)
 		r = read_variables(call, &env);
 	if (r == 0)
-		r = merge(&call->classic->activations->environment, &env);
+		r = environment_merge(&all->environment, &env);
+	if (r == 0 && call->classic->systemd_activation)
+		r = environment_merge(&all->for_systemd, &env);
 	if (r == 0) {
-		tell_systemd(call, &env);
+		all->tell_systemd = call->classic->systemd_activation;
+		activations_tell_systemd(call->classic, false);
 		driver_reply(call);
 	} else if (r == -ENOMEM) {
 		driver_error(call->from, call->m, DBUS_ERROR("NoMemory"),
@@ -129,22 +91,26 @@ static void update_activation_environment(struct driver_call *call)
 
 /* ---- org.freedesktop.systemd1.Activator ---- */
 
-bool driver_activation_failure(struct cpeer *from, struct cmsg *m)
+bool driver_is_activation_failure(const struct cmsg *m)
+{
+	return cmsg_is_signal(m) &&
+	       dbusp_str_eq(m->header.interface, DBUSP_STR("org.freedesktop.systemd1.Activator")) &&
+	       dbusp_str_eq(m->header.member, DBUSP_STR("ActivationFailure"));
+}
+
+void driver_activation_failure(struct cpeer *from, struct cmsg *m)
 {
 	struct peer *owner = route_owner(from->classic, DBUSP_STR(ACTIVATE_SYSTEMD));
 	struct dbusp_str unit, error, text;
 	struct dbusp_reader args;
 
-	if (!dbusp_str_eq(m->header.interface, DBUSP_STR("org.freedesktop.systemd1.Activator")) ||
-	    !dbusp_str_eq(m->header.member, DBUSP_STR("ActivationFailure")))
-		return false;
 	dbusp_reader_init(&args, &m->header, m->body);
-	if (owner != &from->peer || !dbusp_str_eq(m->header.signature, DBUSP_STR("sss")))
-		return true;
+	if (owner != &from->peer || !driver_is_activation_failure(m) ||
+	    !dbusp_str_eq(m->header.signature, DBUSP_STR("sss")))
+		return;
 	if (dbusp_read_text(&args, 's', &unit) == 0 && dbusp_read_text(&args, 's', &error) == 0 &&
 	    dbusp_read_text(&args, 's', &text) == 0 && dbusp_name_is_error(error.s, error.len))
 		activations_unit_failed(from->classic, unit.s, error.s, text.s);
-	return true;
 }
 
 static const struct driver_method methods[] = {

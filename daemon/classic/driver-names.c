@@ -6,6 +6,7 @@
 #include "access.h"
 #include "dbus/name.h"
 #include "driver.h"
+#include "monitor.h"
 #include "service-file.h"
 
 enum {
@@ -130,6 +131,8 @@ static void hello(struct driver_call *call)
 		driver_error(c, call->m, DBUS_ERROR("NoMemory"), "Memory allocation failure");
 		return;
 	}
+	call->m->sender = cpeer_name(c);
+	monitor_see(call->classic, call->m, NULL);
 	reply_string(call, c->name);
 	driver_owner_changed(call->classic, c->name, NULL, &c->peer);
 }

@@ -192,7 +192,20 @@ static bool may_have(struct cpeer *to, const uint8_t *msg, size_t len)
 	return access_may_receive(to, &m);
 }
 
-static void end(struct cpeer *to, struct dbusp_build *b, struct cfds *fds)
+void driver_show(struct classic *k, struct dbusp_build *b, const struct peer *to)
+{
+	struct cmsg m;
+	uint8_t *msg;
+	size_t len;
+
+	if (dbusp_build_end(b, &msg, &len) < 0)
+		return;
+	if (parse_own(&m, msg, len, NULL) == 0)
+		monitor_see(k, &m, to);
+	release(NULL, msg);
+}
+
+static void end(struct cpeer *to, struct dbusp_build *b, struct cfds *fds, bool shown)
 {
 	uint8_t *msg;
 	size_t len;
@@ -201,7 +214,8 @@ static void end(struct cpeer *to, struct dbusp_build *b, struct cfds *fds)
 		cpeer_doom(to, "no memory for a message to it");
 		return;
 	}
-	show(to, msg, len, fds);
+	if (!shown)
+		show(to, msg, len, fds);
 	if (cpeer_alive(to) && may_have(to, msg, len))
 		send_raw(to, msg, len, fds);
 	release(NULL, msg);
@@ -209,7 +223,12 @@ static void end(struct cpeer *to, struct dbusp_build *b, struct cfds *fds)
 
 void driver_signal_to(struct cpeer *to, struct dbusp_build *b)
 {
-	end(to, b, NULL);
+	end(to, b, NULL, false);
+}
+
+void driver_signal_unseen(struct cpeer *to, struct dbusp_build *b)
+{
+	end(to, b, NULL, true);
 }
 
 void driver_signal_all(struct classic *k, struct dbusp_build *b)
@@ -284,7 +303,7 @@ void driver_reply_end_fds(struct driver_call *call, struct dbusp_build *b, const
 		return;
 	}
 	if (cmsg_wants_reply(call->m))
-		end(call->from, b, held);
+		end(call->from, b, held, false);
 	else
 		dbusp_build_abort(b);
 	cfds_unref(held);

@@ -141,6 +141,10 @@ void driver_signal_begin(struct classic *k, struct dbusp_build *b, const char *i
 void driver_signal_to(struct cpeer *to, struct dbusp_build *b);
 void driver_signal_all(struct classic *k, struct dbusp_build *b);
 
+/* Show a message of the bus to monitors only, or to all but them */
+void driver_show(struct classic *k, struct dbusp_build *b, const struct peer *to);
+void driver_signal_unseen(struct cpeer *to, struct dbusp_build *b);
+
 /* A method return to a call of which only the serial is kept; driver_signal_to() sends it. */
 void driver_return_begin(struct cpeer *to, uint32_t serial, struct dbusp_build *b,
 			 const char *signature);
@@ -149,8 +153,10 @@ void driver_call_begin(struct classic *k, struct dbusp_build *b, const char *pat
 		       const char *interface, const char *member, const char *signature,
 		       struct dbusp_str destination);
 
-/* driver-activation.c: a signal to the bus. Is it systemd's about a unit that did not start? */
-bool driver_activation_failure(struct cpeer *from, struct cmsg *m);
+/* driver-activation.c: a signal to the bus. Is it about a unit that did not start? */
+bool driver_is_activation_failure(const struct cmsg *m);
+/* The same, and act on it if it is systemd's */
+void driver_activation_failure(struct cpeer *from, struct cmsg *m);
 
 /* Arguments: the next one, which the signature promised */
 struct dbusp_str driver_arg_string(struct driver_call *call);

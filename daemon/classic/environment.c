@@ -79,7 +79,7 @@ int environment_copy(struct environment *env, char *const *items)
 
 	*env = (struct environment){ 0 };
 	r = grow(env);
-	for (; r == 0 && *items; items++) {
+	for (; r == 0 && items && *items; items++) {
 		equals = strchr(*items, '=');
 		/* What is no variable is of no use to anybody. */
 		if (!equals || equals == *items)
@@ -91,6 +91,28 @@ int environment_copy(struct environment *env, char *const *items)
 	if (r < 0)
 		environment_deinit(env);
 	return r;
+}
+
+int environment_merge(struct environment *into, const struct environment *env)
+{
+	struct environment merged;
+	int r = environment_copy(&merged, into->items);
+	char *equals;
+	size_t i;
+
+	for (i = 0; r == 0 && i < env->n; i++) {
+		equals = strchr(env->items[i], '=');
+		*equals = '\0';
+		r = environment_set(&merged, env->items[i], equals + 1);
+		*equals = '=';
+	}
+	if (r < 0) {
+		environment_deinit(&merged);
+		return r;
+	}
+	environment_deinit(into);
+	*into = merged;
+	return 0;
 }
 
 void environment_deinit(struct environment *env)

@@ -27,7 +27,7 @@ struct environment {
 /**
  * environment_copy() - begin with a list
  * @env:   to be filled in
- * @items: "NAME=value" and a NULL at the end, copied
+ * @items: "NAME=value" and a NULL at the end, copied; NULL: none
  *
  * Return: 0; -ENOMEM.
  */
@@ -43,6 +43,8 @@ void environment_deinit(struct environment *env);
  * Return: 0; -EINVAL for a name that is none; -ENOMEM. After a failure the list is as before.
  */
 int environment_set(struct environment *env, const char *name, const char *value);
+/* All of @env into another list, or nothing. Return: 0; -ENOMEM. */
+int environment_merge(struct environment *into, const struct environment *env);
 void environment_unset(struct environment *env, const char *name);
 
 /* The value; NULL: not set. Valid until the list changes. */

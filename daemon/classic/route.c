@@ -260,11 +260,35 @@ static void show(struct cpeer *c, struct cmsg *m)
 	monitor_show(c->classic, m, to.s && !is_for_driver(m) ? route_find(c->classic, to) : NULL);
 }
 
+/* What the bus does at once because of it, monitors see first, as they do with dbus-daemon. */
+static bool is_shown_late(const struct cpeer *c, const struct cmsg *m)
+{
+	struct dbusp_str to = m->header.destination;
+
+	if (!to.s)
+		return false;
+	if (is_for_driver(m))
+		return driver_is_activation_failure(m);
+	return !route_find(c->classic, to) && activate_asks_systemd(c->classic, to);
+}
+
+static void route_and_show(struct cpeer *c, struct cmsg *m)
+{
+	bool late = is_shown_late(c, m);
+
+	if (!late)
+		show(c, m);
+	route_active(c, m);
+	if (late)
+		show(c, m);
+}
+
 void route_message(struct cpeer *c, struct cmsg *m)
 {
-	if (c->state != CPEER_MONITOR && !list_empty(&c->classic->monitors))
-		show(c, m);
-	if (c->state == CPEER_ACTIVE)
+	/* Hello is shown once its sender has a name (driver-names.c). */
+	if (c->state == CPEER_ACTIVE && !list_empty(&c->classic->monitors))
+		route_and_show(c, m);
+	else if (c->state == CPEER_ACTIVE)
 		route_active(c, m);
 	else if (c->state == CPEER_MONITOR)
 		cpeer_doom(c, "a monitor must not send messages");
