@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -164,6 +164,52 @@ static void an_unconnected_handle_has_nothing(void **state)
 	assert_int_equal(libkdbus_hello(h, &cmd), 0);
 	assert_non_null(libkdbus_identity(h));
 	libkdbus_close(h);
+}
+
+static int count_connections(struct libkdbus *h)
+{
+	struct kdbus_cmd_list cmd = { .size = sizeof(cmd), .flags = KDBUS_LIST_UNIQUE };
+	const char *at, *list;
+	int n = 0;
+
+	if (libkdbus_list(h, &cmd) < 0)
+		return -1;
+	list = (const char *)libkdbus_pool(h, NULL) + cmd.offset;
+	for (at = list; at < list + cmd.list_size; n++)
+		at += (((const struct kdbus_info *)at)->size + 7) & ~7ULL;
+	return libkdbus_done(h, list) < 0 ? -1 : n;
+}
+
+/* In a child: the kernel connects, but there is no room for the pool. */
+static int connect_without_room(const struct bus *bus)
+{
+	const struct rlimit none = { .rlim_cur = 1, .rlim_max = 1 };
+	struct kdbus_cmd_hello cmd = { .size = sizeof(cmd), .pool_size = 16 << 20 };
+	struct libkdbus *h, *other;
+
+	if (libkdbus_connect(bus->path, NULL, &other) < 0 || libkdbus_open(bus->path, 0, &h) < 0)
+		return 1;
+	if (setrlimit(RLIMIT_AS, &none) < 0 || libkdbus_hello(h, &cmd) != -ENOMEM)
+		return 2;
+	if (count_connections(other) != 3)
+		return 3;
+	if (libkdbus_hello(h, &cmd) != -ECONNRESET || libkdbus_wait(h, 0, -1) != -ECONNRESET ||
+	    libkdbus_fd(h) != -EBADFD || libkdbus_pool(h, NULL) || libkdbus_identity(h))
+		return 4;
+	libkdbus_close(h);
+	return count_connections(other) == 3 ? 0 : 5;
+}
+
+static void a_connection_without_a_pool_is_none(void **state)
+{
+	int status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (!pid)
+		_exit(connect_without_room(*state));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
 }
 
 static void commands_of_files_are_none_of_the_bus(void **state)
@@ -442,6 +488,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_handle_learns_who_it_is, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_unconnected_handle_has_nothing, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_connection_without_a_pool_is_none, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(commands_of_files_are_none_of_the_bus, set_up,
 						tear_down),
