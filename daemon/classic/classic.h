@@ -372,7 +372,7 @@ void input_free(struct cpeer *c);
  * output_room() - memory that is valid until the round ends
  * @size:	at most OUTPUT_ROOM_MAX
  *
- * May send what was queued so far. Return: the memory, aligned to 8.
+ * May send what was queued so far. Return: the memory, right behind what was taken before.
  */
 #define OUTPUT_ROOM_MAX (64U << 10)
 unsigned char *output_room(struct classic *k, size_t size);

@@ -25,12 +25,11 @@ unsigned char *output_room(struct classic *k, size_t size)
 {
 	unsigned char *at;
 
-	if (ALIGN(k->out_used, (size_t)8) + size > OUTPUT_SIZE) {
+	if (k->out_used + size > OUTPUT_SIZE) {
 		flush_all(k);
 		k->out_used = 0;
 		k->out_fills++;
 	}
-	k->out_used = ALIGN(k->out_used, (size_t)8);
 	at = k->out + k->out_used;
 	k->out_used += size;
 	return at;
