@@ -73,7 +73,7 @@ struct shared {
 /* Play one life to its end. Only survivors return; the others are killed. */
 int worker_run(struct shared *shared, unsigned int life, const char *bus);
 
-/* Descriptors but eventfds of a process, and kB of a kind in memory ("VmRSS", "RssAnon"...) */
+/* Descriptors but eventfds of a process, and kB of a kind in memory ("RssAnon", "RssShmem") */
 unsigned int count_fds(pid_t pid);
 unsigned int resident_kb(pid_t pid, const char *what);
 
