@@ -18,7 +18,7 @@ from rawbus import DRIVER, ERROR, ERROR_NAME, MEMBER, open_to_all, PATIENCE, Pee
 from rawbus import Refused, RETURN, SENDER, text  # noqa: E402
 from tap import Plan  # noqa: E402
 
-DAEMON = sys.argv[1]
+DAEMON = os.path.abspath(sys.argv[1])
 REFERENCE = os.path.basename(DAEMON) == 'dbus-daemon'
 OPEN = ('<policy context="default"><allow user="*"/><allow own="*"/>'
         '<allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/></policy>')
