@@ -311,6 +311,9 @@ static ssize_t send_batch(int fd, struct batch *batch)
 	struct cmsghdr *cmsg;
 	size_t size;
 
+	/* The usual case, for which the kernel need not copy a vector in. */
+	if (batch->n == 1 && !batch->fds)
+		return send(fd, batch->iov[0].iov_base, batch->bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
 	if (batch->fds) {
 		size = sizeof(int) * batch->fds->n;
 		msg.msg_control = &control;
