@@ -21,9 +21,11 @@ struct file *kbus_pool_make(const char *description, u64 size)
 	snprintf(name, sizeof(name), KBUILD_MODNAME "-conn%s%s", *description ? ":" : "",
 		 description);
 	file = shmem_file_setup(name, size, 0);
+	/* no memory for an inode is no space for shmem */
+	if (IS_ERR(file))
+		return PTR_ERR(file) == -ENOSPC ? ERR_PTR(-ENOMEM) : file;
 	/* the bus's own file: what a security module thinks of the sender is no matter */
-	if (!IS_ERR(file))
-		file_inode(file)->i_flags |= S_PRIVATE;
+	file_inode(file)->i_flags |= S_PRIVATE;
 	return file;
 }
 

@@ -150,8 +150,8 @@ static void check_back(const char *what, long before, long (*count)(void))
 {
 	long now = count();
 
-	for (int i = 0; now != before && i < 100; i++) {
-		usleep(50000);
+	for (int i = 0; now != before && i < 10; i++) {
+		usleep(300000);
 		now = count();
 	}
 	if (now != before) {
