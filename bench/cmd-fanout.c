@@ -9,6 +9,7 @@
 #include "plan.h"
 
 #define PAYLOAD 64
+#define WINDOW	16 /* broadcasts in flight, where it is not one after the other */
 
 /* kdbus bounds the connections of a user (1024); one of them sends, one does not want it. */
 #define KDBUS_RECEIVERS 1022
@@ -28,16 +29,37 @@ static void make_lineup(void)
 	peers_add_brokers(&lineup, TRANSPORT_SDBUS_FANOUT, PACKAGE_SDBUS);
 }
 
-static void make_row(struct row *row, const struct options *o, unsigned int receivers,
-		     bool matching)
+/* What is measured with a number of receivers */
+enum way {
+	ONE, /* one after the other */
+	SEVERAL, /* WINDOW in flight */
+	UNWANTED, /* past receivers without a match */
+	N_WAYS
+};
+static const char *const endings[N_WAYS] = { "", " x16", " no match" };
+
+/* About as many copies, whatever the number of receivers */
+static uint64_t default_count(const struct options *o, unsigned int receivers)
 {
-	snprintf(row->name, sizeof(row->name), "%u%s", receivers, matching ? "" : " no match");
+	uint64_t n = (o->quick ? 4000 : 40000) / receivers / WINDOW;
+
+	return (n ? n : 1) * WINDOW;
+}
+
+static void make_row(struct row *row, const struct options *o, unsigned int receivers, enum way way)
+{
+	snprintf(row->name, sizeof(row->name), "%u%s", receivers, endings[way]);
 	row->order = (struct order){
 		.job = { .request = PAYLOAD },
 		.count = o->count,
 		.ns = o->quick ? 50000000 : 300000000,
 		.warm_ns = o->quick ? 5000000 : 30000000,
 	};
+	if (way != SEVERAL)
+		return;
+	row->order.window = WINDOW;
+	if (!o->count)
+		row->order.count = default_count(o, receivers);
 }
 
 /* A set of its own for each number: a bus limits how many connections a user may have. */
@@ -45,9 +67,9 @@ static int measure(struct report *report, unsigned int receivers, bool matching)
 {
 	struct subject subjects[SET_MAX];
 	struct column columns[SET_MAX];
+	struct row rows[N_WAYS];
 	struct set set;
-	struct row row = { 0 };
-	unsigned int i;
+	unsigned int i, n = 0;
 	int r;
 
 	for (i = 0; i < lineup.n; i++) {
@@ -60,11 +82,16 @@ static int measure(struct report *report, unsigned int receivers, bool matching)
 		subjects[i].missing = KDBUS_LIMIT;
 		report_peer(report, "libkdbus above 1022", NULL, KDBUS_LIMIT);
 	}
-	make_row(&row, report->options, receivers, matching);
-	set_progress("fanout", row.name, 0, report->options->repeat);
+	if (matching) {
+		make_row(&rows[n++], report->options, receivers, ONE);
+		make_row(&rows[n++], report->options, receivers, SEVERAL);
+	} else {
+		make_row(&rows[n++], report->options, receivers, UNWANTED);
+	}
+	set_progress("fanout", rows[0].name, 0, report->options->repeat);
 	r = set_start(&set, subjects, lineup.n, report->options, report);
 	if (r == 0) {
-		r = set_measure(&set, columns, lineup.n, &row, 1, report);
+		r = set_measure(&set, columns, lineup.n, rows, n, report);
 		set_stop(&set);
 	}
 	return r;
@@ -72,31 +99,38 @@ static int measure(struct report *report, unsigned int receivers, bool matching)
 
 static void print(const struct report *r)
 {
-	unsigned int i, receivers;
+	unsigned int i;
+	double us;
 
-	printf("\n# Broadcasts of %d bytes until the last receiver has it\n%-16s %-14s %12s %16s\n",
-	       PAYLOAD, "RECEIVERS", "OVER", "usecs", "usecs/receiver");
+	printf("\n# Broadcasts of %d bytes until the last receiver has it; x%d: so many in flight\n"
+	       "%-16s %-14s %12s %16s %14s\n",
+	       PAYLOAD, WINDOW, "RECEIVERS", "OVER", "usecs", "usecs/receiver", "deliveries/s");
 	for (i = 0; i < r->n_cells; i++) {
 		const struct cell *c = r->cells[i];
 
-		receivers = (unsigned int)c->messages;
-		printf("%-16s %-14s %12.2f %16.3f\n", c->row, c->subject, cell_median(c) / 1000,
-		       cell_median(c) / 1000 / receivers);
+		us = cell_median(c) / 1000;
+		printf("%-16s %-14s %12.2f %16.3f %14.0f\n", c->row, c->subject, us,
+		       us / c->messages, c->messages * 1e6 / us);
 	}
 	report_verdict(r, "libkdbus", "the fastest bus", lineup.brokers, lineup.n_brokers, stdout);
+	report_verdict(r, "kdbusd", "the fastest other D-Bus daemon", lineup.brokers,
+		       lineup.n_brokers, stdout);
 	report_details(r, stdout);
 	report_missing(r, stdout);
 }
 
 /* Messages of a broadcast: one for each receiver that gets it. */
-static void count_messages(struct report *r, unsigned int receivers, bool matching)
+static void count_messages(struct report *r, unsigned int receivers)
 {
+	unsigned int i, way;
 	struct row row;
-	unsigned int i;
 
-	make_row(&row, r->options, receivers, matching);
-	for (i = 0; i < lineup.n; i++)
-		report_messages(r, row.name, lineup.subjects[i].name, matching ? receivers : 1);
+	for (way = 0; way < N_WAYS; way++) {
+		make_row(&row, r->options, receivers, way);
+		for (i = 0; i < lineup.n; i++)
+			report_messages(r, row.name, lineup.subjects[i].name,
+					way == UNWANTED ? 1 : receivers);
+	}
 }
 
 /* Better before than after minutes of connecting. */
@@ -138,10 +172,12 @@ int command_fanout(const struct options *options)
 	if (r < 0)
 		return r;
 	report_init(&report, "fanout", &o);
-	for (i = 0; i < 2 * o.n_sizes && r == 0; i++) {
-		r = measure(&report, (unsigned int)o.sizes[i / 2], i % 2 == 0);
+	for (i = 0; i < o.n_sizes && r == 0; i++) {
+		r = measure(&report, (unsigned int)o.sizes[i], true);
 		if (r == 0)
-			count_messages(&report, (unsigned int)o.sizes[i / 2], i % 2 == 0);
+			r = measure(&report, (unsigned int)o.sizes[i], false);
+		if (r == 0)
+			count_messages(&report, (unsigned int)o.sizes[i]);
 	}
 	if (r == 0) {
 		print(&report);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* kdbus-bench storm: clients that come, take a name, talk and leave; what the daemon keeps. */
+/* kdbus-bench storm: clients that come, take a name, talk and leave; what the daemon keeps of them. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -8,24 +8,55 @@
 #include "plan.h"
 
 #define PAYLOAD 64
-#define HOLD	500
+#define HOLD	500 /* with a name, at once */
+#define IDLE	500 /* without one, kept, in all repetitions together */
+#define RULES	20 /* on each of those */
 
 static struct lineup lineup;
 
 static const char *const when[] = { "before", "peak", "after" };
 
-static int add(struct report *r, const char *what, const char *subject, const char *at,
-	       const char *unit, double value)
+static int add(struct report *r, const char *row, const char *subject, const char *unit,
+	       double value)
 {
-	struct cell *c;
-	char row[32];
+	struct cell *c = report_cell(r, row, subject);
 
-	snprintf(row, sizeof(row), "%s %s", what, at);
-	c = report_cell(r, row, subject);
 	if (!c)
 		return -ENOMEM;
 	c->unit = unit;
 	return report_add_value(r, c, value);
+}
+
+static int add_at(struct report *r, const char *what, const char *subject, const char *at,
+		  const char *unit, double value)
+{
+	char row[32];
+
+	snprintf(row, sizeof(row), "%s %s", what, at);
+	return add(r, row, subject, unit, value);
+}
+
+static unsigned int idle(const struct options *o)
+{
+	unsigned int n = IDLE / o->repeat;
+
+	return n > 100 ? 100 : n ? n : 1;
+}
+
+/* Bytes for each of @n, or 0 if the daemon has given back more at the same time. */
+static double each(uint64_t before_kib, uint64_t after_kib, unsigned int n)
+{
+	return after_kib > before_kib ? (double)(after_kib - before_kib) * 1024 / n : 0;
+}
+
+static int take_held(const struct link *l, struct report *r)
+{
+	const uint64_t *kib = l->shared->result.memory_kib;
+	unsigned int n = idle(r->options);
+	int e = add(r, "idle connection", l->subject, "bytes", each(kib[0], kib[1], n));
+
+	return e < 0 ? e : add(r, "match rule", l->subject, "bytes",
+			       each(kib[1], kib[2], n * RULES));
 }
 
 static int take(const struct link *l, struct report *r)
@@ -34,10 +65,11 @@ static int take(const struct link *l, struct report *r)
 	int i, e = 0;
 
 	for (i = 0; i < 3 && e == 0; i++) {
-		e = add(r, "memory", l->subject, when[i], "KiB", (double)res->memory_kib[i]);
+		e = add_at(r, "memory", l->subject, when[i], "KiB",
+			   (double)res->memory_kib[i]);
 		if (e == 0)
-			e = add(r, "fds", l->subject, when[i], "descriptors",
-				(double)res->descriptors[i]);
+			e = add_at(r, "fds", l->subject, when[i], "descriptors",
+				   (double)res->descriptors[i]);
 	}
 	return e;
 }
@@ -55,11 +87,35 @@ static void print_line(const struct report *r, const char *what, const char *sub
 	}
 }
 
+static void print_held(const struct report *r)
+{
+	static const char *const rows[] = { "connect", "idle connection", "match rule" };
+	const struct cell *c;
+	unsigned int i, j;
+
+	printf("\n# a connection, until the bus has answered; memory of the daemon for one without a "
+	       "name,\n# and for each of %d match rules on it\n%-14s %12s %16s %16s\n"
+	       "%-14s %12s %16s %16s\n",
+	       RULES, "", "usecs", "bytes", "bytes", "OVER", "to connect", "a connection",
+	       "a match rule");
+	for (i = 0; i < lineup.n; i++) {
+		if (!report_find(r, rows[0], lineup.subjects[i].name))
+			continue;
+		printf("%-14s", lineup.subjects[i].name);
+		for (j = 0; j < 3; j++) {
+			c = report_find(r, rows[j], lineup.subjects[i].name);
+			plan_cell(c ? cell_median(c) / (j ? 1 : 1000) : 0, j ? 16 : 12, j ? 0 : 1);
+		}
+		putchar('\n');
+	}
+}
+
 static void print(const struct report *r)
 {
 	const struct cell *c;
 	unsigned int i;
 
+	print_held(r);
 	printf("\n# connect, name, call, leave; then %d connections with a name at once\n"
 	       "%-14s %12s %31s %31s\n%-14s %12s %9s %9s %9s  %9s %9s %9s\n",
 	       HOLD, "", "usecs", "daemon's memory (KiB)", "daemon's descriptors", "OVER",
@@ -75,33 +131,66 @@ static void print(const struct report *r)
 		putchar('\n');
 	}
 	report_verdict(r, "libkdbus", "the fastest bus", lineup.brokers, lineup.n_brokers, stdout);
+	report_verdict(r, "kdbusd", "the fastest other D-Bus daemon", lineup.brokers,
+		       lineup.n_brokers, stdout);
+	report_details(r, stdout);
+	report_missing(r, stdout);
 }
 
-int command_storm(const struct options *o)
+static void make_rows(struct row rows[2], const struct options *o)
 {
-	struct row row = { .name = "cycle" };
-	struct column columns[SET_MAX];
-	unsigned int i;
-
-	peers_standard(&lineup, false);
-	row.order = (struct order){
+	rows[0] = (struct row){ .name = "connect" };
+	rows[0].order = (struct order){
+		.kind = ORDER_HOLD,
+		.hold = idle(o),
+		.nth = RULES,
+	};
+	rows[1] = (struct row){ .name = "cycle" };
+	rows[1].order = (struct order){
 		.job = { .request = PAYLOAD, .reply = PAYLOAD },
 		.count = o->count ? o->count : (o->quick ? 200 : 2000),
 		.kind = ORDER_STORM,
 		.hold = HOLD,
 	};
+}
+
+/* Each row with daemons of its own: what one leaves free would be missing in what the other takes. */
+static int measure(struct report *report, const struct row *row,
+		   int (*take_one)(const struct link *l, struct report *r))
+{
+	struct column columns[SET_MAX];
+	struct set set;
+	unsigned int i;
+	int r = set_start(&set, lineup.subjects, lineup.n, report->options, report);
+
 	for (i = 0; i < lineup.n; i++)
-		columns[i] = (struct column){ .subject = i, .each = take };
-	return plan_run(
-		&(struct plan){
-			.name = "storm",
-			.subjects = lineup.subjects,
-			.n_subjects = lineup.n,
-			.columns = columns,
-			.n_columns = lineup.n,
-			.rows = &row,
-			.n_rows = 1,
-			.print = print,
-		},
-		o);
+		columns[i] = (struct column){ .subject = i, .each = take_one };
+	if (r < 0)
+		return r;
+	r = set_measure(&set, columns, lineup.n, row, 1, report);
+	set_stop(&set);
+	return r;
+}
+
+int command_storm(const struct options *o)
+{
+	struct report report;
+	struct row rows[2];
+	int r;
+
+	peers_standard(&lineup, false);
+	r = set_check_only(lineup.subjects, lineup.n, o);
+	if (r < 0)
+		return r;
+	make_rows(rows, o);
+	report_init(&report, "storm", o);
+	r = measure(&report, &rows[0], take_held);
+	if (r == 0)
+		r = measure(&report, &rows[1], take);
+	if (r == 0) {
+		print(&report);
+		r = report_files(&report);
+	}
+	report_clear(&report);
+	return r;
 }

@@ -118,35 +118,42 @@ static int serve_fanout(struct link *l)
 
 /* ---- client ---- */
 
-struct client {
-	sd_bus *bus;
-	uint32_t sent;
-};
-
 static int open_fanout(struct link *l)
 {
-	struct client *c = calloc(1, sizeof(*c));
+	sd_bus *bus;
+	int r = connect_bus(l, &bus);
 
-	l->state = c;
-	return c ? connect_bus(l, &c->bus) : link_error(l, -ENOMEM, "out of memory");
+	if (r == 0)
+		l->state = bus;
+	return r;
 }
 
-static int call_fanout(struct link *l, const struct job *job)
+static int send_one(struct link *l, const struct job *job)
 {
-	struct client *c = l->state;
+	sd_bus *bus = l->state;
 	sd_bus_message *m;
-	int r = sd_bus_message_new_signal(c->bus, &m, PEER_PATH, PEER_INTERFACE, PEER_METHOD);
+	int r = sd_bus_message_new_signal(bus, &m, PEER_PATH, PEER_INTERFACE, PEER_METHOD);
 
 	if (r < 0)
 		return failed(l, r, "building a signal");
 	r = sd_bus_message_append_array(m, 'y', payload_next(&l->out), job->request);
 	if (r >= 0)
-		r = sd_bus_send(c->bus, m, NULL);
+		r = sd_bus_send(bus, m, NULL);
 	sd_bus_message_unref(m);
-	if (r < 0)
-		return failed(l, r, "a signal");
-	fanout_await(l, ++c->sent);
-	return 0;
+	/* What the socket did not take at once waits in the library. */
+	if (r >= 0)
+		r = sd_bus_flush(bus);
+	return r < 0 ? failed(l, r, "a signal") : 0;
+}
+
+static int call_fanout(struct link *l, const struct job *job)
+{
+	return fanout_send(l, job, 1, 1, send_one);
+}
+
+static int burst_fanout(struct link *l, const struct job *job, uint64_t count, unsigned int window)
+{
+	return fanout_send(l, job, count, window, send_one);
 }
 
 const struct transport transport_sdbus_fanout = {
@@ -154,4 +161,5 @@ const struct transport transport_sdbus_fanout = {
 	.serve = serve_fanout,
 	.open = open_fanout,
 	.call = call_fanout,
+	.burst = burst_fanout,
 };

@@ -118,25 +118,22 @@ static int serve_fanout(struct link *l)
 
 /* ---- client ---- */
 
-struct client {
-	struct libkdbus *h;
-	uint32_t sent;
-};
-
 static int open_fanout(struct link *l)
 {
-	struct client *c = calloc(1, sizeof(*c));
-	int r = c ? libkdbus_connect(l->address, NULL, &c->h) : -ENOMEM;
+	struct libkdbus *h;
+	int r = libkdbus_connect(l->address, NULL, &h);
 
-	l->state = c;
-	return r < 0 ? failed(l, r, "connecting") : 0;
+	if (r < 0)
+		return failed(l, r, "connecting");
+	l->state = h;
+	return 0;
 }
 
 static int compose(struct link *l, struct libkdbus_builder *b, const struct job *job,
 		   struct kdbus_msg **ret)
 {
-	struct client *c = l->state;
-	size_t size = libkdbus_identity(c->h)->bloom.size;
+	struct libkdbus *h = l->state;
+	size_t size = libkdbus_identity(h)->bloom.size;
 	struct kdbus_bloom_filter *filter;
 	void *built;
 	int r;
@@ -152,14 +149,13 @@ static int compose(struct link *l, struct libkdbus_builder *b, const struct job 
 	(*ret)->dst_id = KDBUS_DST_ID_BROADCAST;
 	(*ret)->flags = KDBUS_MSG_SIGNAL;
 	(*ret)->payload_type = KDBUS_PAYLOAD_DBUS;
-	(*ret)->cookie = c->sent + 1;
+	(*ret)->cookie = l->sent;
 	return 0;
 }
 
-static int call_fanout(struct link *l, const struct job *job)
+static int send_one(struct link *l, const struct job *job)
 {
 	struct kdbus_cmd_send cmd = { .size = sizeof(cmd) };
-	struct client *c = l->state;
 	struct libkdbus_builder b;
 	struct kdbus_msg *msg = NULL;
 	uint64_t buffer[64];
@@ -170,12 +166,19 @@ static int call_fanout(struct link *l, const struct job *job)
 	if (r < 0)
 		return r;
 	cmd.msg_address = (uintptr_t)msg;
-	r = libkdbus_send(c->h, &cmd);
+	r = libkdbus_send(l->state, &cmd);
 	libkdbus_build_clear(&b);
-	if (r < 0)
-		return failed(l, r, "a broadcast");
-	fanout_await(l, ++c->sent);
-	return 0;
+	return r < 0 ? failed(l, r, "a broadcast") : 0;
+}
+
+static int call_fanout(struct link *l, const struct job *job)
+{
+	return fanout_send(l, job, 1, 1, send_one);
+}
+
+static int burst_fanout(struct link *l, const struct job *job, uint64_t count, unsigned int window)
+{
+	return fanout_send(l, job, count, window, send_one);
 }
 
 const struct transport transport_user_fanout = {
@@ -183,4 +186,5 @@ const struct transport transport_user_fanout = {
 	.serve = serve_fanout,
 	.open = open_fanout,
 	.call = call_fanout,
+	.burst = burst_fanout,
 };

@@ -8,7 +8,8 @@
  * The server is l->receivers connections in one process, which waits for all
  * of them with epoll. Without l->matching none of them has a match, but one
  * more, the witness, has. A transaction is over when the last one that wants
- * the broadcast has checked it; the server says so in shared memory.
+ * the broadcast has checked it; the server says so in shared memory. Several
+ * may be in flight: then it says so once the last receiver has the last one.
  */
 
 #include "transport.h"
@@ -19,11 +20,17 @@ unsigned int fanout_wanted(const struct link *l);
 /** fanout_total() - how many connections the server has; the first fanout_wanted() get it */
 unsigned int fanout_total(const struct link *l);
 
-/** fanout_received() - check one receiver's copy; after the last one, tell the client */
+/** fanout_received() - check the copy of the receiver that is ready; tell the client of the last */
 int fanout_received(struct link *l, const void *data, size_t size);
 
-/** fanout_await() - in the client: wait until all have checked broadcast @n, from 1 */
-void fanout_await(struct link *l, uint32_t n);
+/**
+ * fanout_send() - in the client: @count broadcasts, @window of them at a time
+ * @send: sends one
+ *
+ * Each @window is sent, and then all of it awaited.
+ */
+int fanout_send(struct link *l, const struct job *job, uint64_t count, unsigned int window,
+		int (*send)(struct link *l, const struct job *job));
 
 /**
  * fanout_poll() - sleep until one of @n descriptors is readable, again and again

@@ -236,7 +236,7 @@ static int obey(struct link *l)
 	int i, r;
 
 	l->shared->job = o->job;
-	if (o->kind == ORDER_FRESH || o->kind == ORDER_STORM)
+	if (o->kind != ORDER_PLAIN && o->kind != ORDER_FLOW)
 		return storm_obey(l, o);
 	r = warm_up(l, o);
 	if (r < 0)

@@ -62,9 +62,11 @@ static const struct command commands[] = {
 	  "One message: a call or a reply of 64 bytes.\n" },
 	{ "fanout", command_fanout, OPTION_MEASURE | OPTION_SIZES | OPTION_COUNT, 0,
 	  "a broadcast of 64 bytes to 1, 10, 100, 1000 receivers in one process, from\n"
-	  "sending until the last has it; and (no match) to one receiver while so\n"
-	  "many others have no match. One message: what one receiver gets.\n" },
+	  "sending until the last has it; 16 of them in flight (x16); and (no match)\n"
+	  "to one receiver while so many others have no match. One message: what one\n"
+	  "receiver gets.\n" },
 	{ "storm", command_storm, OPTION_MEASURE | OPTION_COUNT, 0,
+	  "connecting, and the daemon's memory for a connection and for a match rule;\n"
 	  "connect, take a name, call, leave; then 500 connections at once: memory\n"
 	  "and descriptors of the daemon. One message: the call or its reply.\n" },
 	{ "tour", command_tour, OPTION_OUTPUT | OPTION_COUNT, 0,

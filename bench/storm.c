@@ -160,10 +160,61 @@ static int storm(struct link *l, const struct order *o)
 	return r == 0 ? l->transport->open(l) : r;
 }
 
+/* ---- connections that stay ---- */
+
+/* No two are the same: a daemon may keep those once. */
+static int add_rules(struct link *l, unsigned int n)
+{
+	static unsigned int number;
+	int r = 0;
+
+	for (; n && r == 0; n--)
+		r = l->transport->match(l, number++);
+	return r;
+}
+
+static int hold_all(struct link *l, const struct order *o, void **states)
+{
+	unsigned int i;
+	uint64_t start;
+	int r = sample_settled(l, BEFORE);
+
+	for (i = 0; i < o->hold && r == 0; i++) {
+		start = usage_now_ns();
+		r = l->transport->open(l);
+		if (r == 0)
+			count_one(&l->shared->result, usage_now_ns() - start);
+		states[i] = l->state;
+	}
+	if (r == 0)
+		r = sample_settled(l, PEAK);
+	for (i = 0; i < o->hold && r == 0; i++) {
+		l->state = states[i];
+		r = add_rules(l, o->nth);
+	}
+	return r == 0 ? sample_settled(l, AFTER) : r;
+}
+
+/*
+ * They stay until this process ends: what a daemon has freed, it uses again without anything to be
+ * seen from outside.
+ */
+static int run_hold(struct link *l, const struct order *o)
+{
+	void **states = calloc(o->hold, sizeof(*states)), *own = l->state;
+	int r = states ? hold_all(l, o, states) : link_error(l, -ENOMEM, "out of memory");
+
+	free(states);
+	l->state = own;
+	return r;
+}
+
 int storm_obey(struct link *l, const struct order *o)
 {
 	struct result *res = &l->shared->result;
 
 	memset(res, 0, sizeof(*res));
+	if (o->kind == ORDER_HOLD)
+		return run_hold(l, o);
 	return o->kind == ORDER_FRESH ? run_fresh(l, o) : storm(l, o);
 }

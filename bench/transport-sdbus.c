@@ -197,6 +197,23 @@ static int own_sdbus(struct link *l, const char *name)
 	return r < 0 ? failed(l, r, "taking a name") : 0;
 }
 
+static int ignore(sd_bus_message *m, void *arg, sd_bus_error *error)
+{
+	return 0;
+}
+
+static int match_sdbus(struct link *l, unsigned int i)
+{
+	struct client *c = l->state;
+	char rule[128];
+	int r;
+
+	snprintf(rule, sizeof(rule),
+		 "type='signal',interface='" PEER_INTERFACE ".i%u',member='" PEER_METHOD "'", i);
+	r = sd_bus_add_match(c->bus, NULL, rule, ignore, NULL);
+	return r < 0 ? failed(l, r, "adding a match rule") : 0;
+}
+
 static int compose(struct link *l, const struct job *job, sd_bus_message **ret)
 {
 	struct client *c = l->state;
@@ -302,4 +319,5 @@ const struct transport transport_sdbus = {
 	.burst = burst_sdbus,
 	.close = close_sdbus,
 	.own = own_sdbus,
+	.match = match_sdbus,
 };

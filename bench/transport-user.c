@@ -181,6 +181,29 @@ static int own_user(struct link *l, const char *name)
 	return r < 0 ? failed(l, r, "taking a name") : 0;
 }
 
+/* The mask has one bit of its own, as a rule about an interface has a few. */
+static int match_user(struct link *l, unsigned int i)
+{
+	struct client *c = l->state;
+	size_t size = libkdbus_identity(c->h)->bloom.size;
+	struct libkdbus_builder b;
+	unsigned char *mask;
+	void *built;
+	int r;
+
+	libkdbus_build(&b, sizeof(struct kdbus_cmd_match), NULL, 0);
+	mask = libkdbus_build_item(&b, KDBUS_ITEM_BLOOM_MASK, NULL, size);
+	if (mask) {
+		memset(mask, 0, size);
+		mask[i / 8 % size] = (unsigned char)(1 << i % 8);
+	}
+	r = libkdbus_build_end(&b, &built);
+	if (r == 0)
+		r = libkdbus_match_add(c->h, built);
+	libkdbus_build_clear(&b);
+	return r < 0 ? failed(l, r, "adding a match") : 0;
+}
+
 static int compose_request(struct link *l, struct libkdbus_builder *b, const struct job *job,
 			   int memfd, struct kdbus_msg **ret)
 {
@@ -340,6 +363,7 @@ const struct transport transport_user = {
 	.flow = flow_user,
 	.close = close_user,
 	.own = own_user,
+	.match = match_user,
 };
 
 /* ---- the same with a part of the library switched off ---- */

@@ -66,6 +66,7 @@ enum order_kind {
 	ORDER_PLAIN,
 	ORDER_FRESH,
 	ORDER_STORM,
+	ORDER_HOLD,
 	ORDER_FLOW
 };
 
@@ -80,7 +81,9 @@ enum order_kind {
  *	the last of them (or the connecting, if @nth is 0), disconnect. ORDER_STORM: @count times
  *	connect, take a name, do a transaction, disconnect, all timed together; then @hold
  *	connections at once, with names, and the daemon's memory and descriptors before, with, and
- *	after them. ORDER_FLOW: @count requests, of which only one in @window is answered
+ *	after them. ORDER_HOLD: connect @hold times, timed one by one, and keep the connections; then
+ *	add @nth match rules to each; the daemon's memory before, then, and with the rules.
+ *	ORDER_FLOW: @count requests, of which only one in @window is answered
  */
 
 struct order {
@@ -127,7 +130,10 @@ struct link {
 	bool threads;
 	unsigned int receivers; /* of a broadcast */
 	bool matching; /* do they want it? */
-	unsigned int received; /* own to the server: how many have the current broadcast */
+	unsigned int received; /* own to the server: copies of the broadcasts in flight */
+	unsigned int receiver; /* own to the server: whose turn it is */
+	uint64_t *due; /* own to the server: number of each receiver's next broadcast */
+	uint32_t sent; /* own to the client: broadcasts */
 	int pass_fd; /* own to the client: what JOB_PASS passes */
 	size_t pass_size;
 	bool relayed; /* a third process forwards between the two */
@@ -159,6 +165,7 @@ struct link {
  * @flow: @count requests, of which each @window-th is answered; optional
  * @close: disconnect; only for what ORDER_FRESH and ORDER_STORM may use, like the next
  * @own: take a name as client
+ * @match: add a match rule as client, number @i of its kind; only for ORDER_HOLD
  */
 struct transport {
 	const char *name;
@@ -171,6 +178,7 @@ struct transport {
 	int (*flow)(struct link *l, const struct job *job, uint64_t count, unsigned int window);
 	void (*close)(struct link *l);
 	int (*own)(struct link *l, const char *name);
+	int (*match)(struct link *l, unsigned int i);
 };
 
 /**

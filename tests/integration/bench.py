@@ -103,8 +103,9 @@ def measurements():
             rows=['copy 64', 'pass 4k', 'pass 4M', 'new 4k', 'new 4M'],
             subjects=('socket', *buses))
     measure('fanout', '--count', '3', '--sizes', '1,20',
-            rows=['1', '1 no match', '20', '20 no match'], subjects=buses)
-    measure('storm', '--count', '3', rows=['cycle', 'memory peak', 'fds after'], subjects=buses)
+            rows=['1', '1 x16', '1 no match', '20', '20 x16', '20 no match'], subjects=buses)
+    measure('storm', '--count', '3', subjects=buses,
+            rows=['connect', 'idle connection', 'match rule', 'cycle', 'memory peak', 'fds after'])
     measure('scale', '--sizes', '3', rows=['1 pair', '3 pairs'], subjects=('socket', *buses))
 
 
