@@ -17,8 +17,8 @@
  * 4. Each call has one outcome, known to its sender. At the end nobody waits for one.
  * 5. Synchronous calls go to lower slots only: nobody waits in a circle.
  * 6. Where all that a connection gets waits in one queue (the kernel engine), a reply that finds it
- *    full is lost with its call (ABI 7.7). So the queue is kept from filling up: nothing but replies
- *    is sent to a slot for which ROOM unicasts wait, and no broadcast as long as there is one.
+ *    full is lost with its call (ABI 7.7). So the queue is kept from filling up: only replies are
+ *    sent to a slot for which ROOM unicasts wait, and no broadcast as long as there is one.
  */
 
 #include <stdatomic.h>
