@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* kdbus-bench storm: clients that come, take a name, talk and leave; what the daemon keeps of them. */
+/* kdbus-bench storm: clients that come, take a name, talk and leave; what a daemon keeps. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -93,8 +93,8 @@ static void print_held(const struct report *r)
 	const struct cell *c;
 	unsigned int i, j;
 
-	printf("\n# a connection, until the bus has answered; memory of the daemon for one without a "
-	       "name,\n# and for each of %d match rules on it\n%-14s %12s %16s %16s\n"
+	printf("\n# a connection, until the bus has answered; memory of the daemon for one without "
+	       "a name,\n# and for each of %d match rules on it\n%-14s %12s %16s %16s\n"
 	       "%-14s %12s %16s %16s\n",
 	       RULES, "", "usecs", "bytes", "bytes", "OVER", "to connect", "a connection",
 	       "a match rule");
@@ -154,7 +154,7 @@ static void make_rows(struct row rows[2], const struct options *o)
 	};
 }
 
-/* Each row with daemons of its own: what one leaves free would be missing in what the other takes. */
+/* Each row with daemons of its own: what one leaves free would be missing in the other. */
 static int measure(struct report *report, const struct row *row,
 		   int (*take_one)(const struct link *l, struct report *r))
 {

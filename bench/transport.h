@@ -81,8 +81,8 @@ enum order_kind {
  *	the last of them (or the connecting, if @nth is 0), disconnect. ORDER_STORM: @count times
  *	connect, take a name, do a transaction, disconnect, all timed together; then @hold
  *	connections at once, with names, and the daemon's memory and descriptors before, with, and
- *	after them. ORDER_HOLD: connect @hold times, timed one by one, and keep the connections; then
- *	add @nth match rules to each; the daemon's memory before, then, and with the rules.
+ *	after them. ORDER_HOLD: connect @hold times, timed one by one, and keep the connections;
+ *	then add @nth match rules to each; the daemon's memory before, then, and with the rules.
  *	ORDER_FLOW: @count requests, of which only one in @window is answered
  */
 

@@ -84,7 +84,7 @@ void standin_move(struct activation *a, struct peer *owner)
 	links_settle_move(true);
 }
 
-/* Calls that are still its own end as those to a peer that has gone, and it is nobody's any more. */
+/* Calls that are still its own end as those to a peer that has gone. */
 void standin_end(struct activation *a)
 {
 	if (!a->standin)

@@ -206,7 +206,8 @@ void activations_tell_systemd(struct classic *k, bool waited)
 		return;
 	k->activations->tell_systemd = false;
 	driver_call_begin(k, &b, "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager",
-			  "SetEnvironment", "as", waited ? DBUSP_STR(ACTIVATE_SYSTEMD) : cpeer_name(to));
+			  "SetEnvironment", "as",
+			  waited ? DBUSP_STR(ACTIVATE_SYSTEMD) : cpeer_name(to));
 	dbusp_open(&b, 'a', NULL);
 	for (i = 0; i < env->n; i++)
 		dbusp_put_string(&b, env->items[i]);

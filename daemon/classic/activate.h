@@ -13,9 +13,9 @@
  * 3. A program that ends with status 0 may have left a daemon behind: the wait goes on.
  * 4. The policy is asked before anything is started or held, and again at the delivery.
  * 5. What waits counts against its sender (max_incoming_bytes), and ends with him.
- * 6. Native peers may start services, too. Until the name has an owner a *stand-in* is the other end
- *    of their calls: a connection nobody can see or talk to. Then the calls move to the owner, as
- *    they do between an activator and an owner (ABI 10.6), before the messages; if the service
+ * 6. Native peers may start services, too. Until the name has an owner a *stand-in* is the other
+ *    end of their calls: a connection nobody can see or talk to. Then the calls move to the owner,
+ *    as they do between an activator and an owner (ABI 10.6), before the messages; if the service
  *    cannot be started the stand-in answers with the error of D-Bus.
  * 7. With systemd activation, a service that names a unit is systemd's to start. If systemd is not
  *    on the bus yet the request waits for it.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Native peers start the services of D-Bus by talking to them. The argument is a program that serves
- * as in echo.h, with a client library that knows nothing of kdbus.
+ * Native peers start the services of D-Bus by talking to them. The argument is a program that
+ * serves as in echo.h, with a client library that knows nothing of kdbus.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,13 +24,13 @@ static const char config[] =
 	"<limit name='max_incoming_bytes'>%d</limit>"
 	"<limit name='max_pending_service_starts'>3</limit>";
 
-static char folder[] = "/tmp/services-XXXXXX";
+static char folder[160];
 static const char *echo;
 static struct own_bus bus;
 
 static void put_service(const char *name, const char *exec)
 {
-	char path[128];
+	char path[256];
 	FILE *f;
 
 	snprintf(path, sizeof(path), "%s/%s.service", folder, name);
@@ -70,8 +70,10 @@ static void put_services(void)
 
 static int start(void **state)
 {
+	const char *tmp = getenv("TMPDIR");
 	char text[512];
 
+	snprintf(folder, sizeof(folder), "%s/services-XXXXXX", tmp ? tmp : P_tmpdir);
 	assert_non_null(mkdtemp(folder));
 	put_services();
 	snprintf(text, sizeof(text), config, folder, LIMIT);
