@@ -94,6 +94,9 @@ void reaper_close(struct reaper *reaper, int fd)
 		return;
 	pthread_mutex_lock(&reaper->lock);
 	asleep = !reaper->count;
+	/* Mostly it is empty: then it need not touch all of its memory in the course of time. */
+	if (asleep)
+		reaper->first = 0;
 	if (reaper->count < reaper->room)
 		reaper->fds[(reaper->first + reaper->count++) % reaper->room] = fd;
 	pthread_mutex_unlock(&reaper->lock);
