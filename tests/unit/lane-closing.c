@@ -4,10 +4,12 @@
  * never both, in order, and nothing is lost.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -367,6 +369,82 @@ static void rule_15_what_comes_back_has_its_own_bulk_payload(void **state)
 	sim_channel_end(&w.a, &w.b);
 }
 
+/* A record with one end of a pipe, of which the channel keeps a copy; returns the copy. */
+static int send_pipe_end(struct world *w, int end)
+{
+	struct lane_put put = { .type = LANE_REC_MSG, .fds = 1 };
+	int *kept = malloc(sizeof(*kept)), copy = dup(end);
+	void *body;
+
+	assert_non_null(kept);
+	assert_true(copy >= 0);
+	*kept = copy;
+	assert_int_equal(lane_put(&w->a, &put, &body), 0);
+	assert_int_equal(lane_put_fds(&w->a, &end, 1), 0);
+	lane_keep_fds(&w->a, kept);
+	lane_publish(&w->a, 5, 0);
+	return copy;
+}
+
+/* The writer's copy goes with the reader's cursor, not before, and with the channel at the latest. */
+static void descriptors_are_kept_until_the_reader_has_them(void **state)
+{
+	struct world w = { .how = CLOSE };
+	struct lane_env env;
+	uint32_t limit;
+	int pipes[2], copy, fd;
+
+	sim_begin(1);
+	sim_channel(&w.a, &w.b, LANE_RING_MIN, 0, 0);
+	assert_int_equal(pipe(pipes), 0);
+	copy = send_pipe_end(&w, pipes[1]);
+	assert_int_equal(lane_reap(&w.a), 0);
+	assert_true(lane_keeps_fds(&w.a));
+	assert_true(fcntl(copy, F_GETFD) >= 0);
+	assert_int_equal(lane_snapshot(&w.b, &limit), 0);
+	assert_int_equal(lane_peek(&w.b, limit, &env), 0);
+	assert_int_equal(lane_take(&w.b, NULL), 0);
+	assert_int_equal(lane_consume(&w.b), 0);
+	assert_int_equal(lane_take_fds(&w.b, &env, &fd), 0);
+	assert_int_equal(lane_reap(&w.a), 0);
+	assert_false(lane_keeps_fds(&w.a));
+	assert_int_equal(fcntl(copy, F_GETFD), -1);
+	close(fd);
+	copy = send_pipe_end(&w, pipes[1]);
+	sim_channel_end(&w.a, &w.b);
+	assert_int_equal(fcntl(copy, F_GETFD), -1);
+	/* Nobody has the other end but this test. */
+	close(pipes[1]);
+	assert_int_equal(read(pipes[0], &env, 1), 0);
+	close(pipes[0]);
+}
+
+static void rule_15_what_comes_back_has_its_descriptors(void **state)
+{
+	struct world w = { .how = CLOSE };
+	struct lane_back back;
+	int pipes[2], copy;
+
+	sim_begin(1);
+	sim_channel(&w.a, &w.b, LANE_RING_MIN, 0, 0);
+	assert_int_equal(pipe(pipes), 0);
+	copy = send_pipe_end(&w, pipes[1]);
+	lane_closing_start(&w.b);
+	lane_closing_finish(&w.b);
+	assert_int_equal(lane_take_back(&w.a, &back), 0);
+	assert_int_equal(back.env.fds, 1);
+	assert_non_null(back.fds);
+	assert_int_equal(back.fds[0], copy);
+	free(back.fds);
+	assert_false(lane_keeps_fds(&w.a));
+	assert_int_equal(lane_take_back(&w.a, &back), -ENOENT);
+	assert_int_equal(write(copy, "x", 1), 1);
+	close(copy);
+	sim_channel_end(&w.a, &w.b);
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -378,6 +456,8 @@ int main(void)
 		cmocka_unit_test(rule_15_a_lane_counts_as_full_while_its_reader_closes),
 		cmocka_unit_test(rule_15_end_by_agreement),
 		cmocka_unit_test(rule_15_what_comes_back_has_its_own_bulk_payload),
+		cmocka_unit_test(descriptors_are_kept_until_the_reader_has_them),
+		cmocka_unit_test(rule_15_what_comes_back_has_its_descriptors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
