@@ -203,15 +203,17 @@ void cpeer_doom(struct cpeer *c, const char *format, ...)
 	list_move_tail(&c->entry, &c->classic->doomed);
 }
 
-/* Descriptors that nobody took may lie in it, and closing those can block. */
+/*
+ * Descriptors that nobody took may lie in it, and closing those can block. That the socket is closed
+ * does not end the watch: a service that is just being started has it, too, until it is executed.
+ */
 static void close_socket(struct cpeer *c)
 {
-	if (c->ended) {
-		close(c->fd);
-		return;
-	}
 	daemon_unwatch(c->daemon, c->fd);
-	reaper_close(c->daemon->reaper, c->fd);
+	if (c->ended)
+		close(c->fd);
+	else
+		reaper_close(c->daemon->reaper, c->fd);
 }
 
 void cpeer_bury(struct cpeer *c)
