@@ -207,7 +207,8 @@ static void assert_nothing_left(struct game *g)
 	assert_memory(g->memory, resident_kb(daemon, "RssAnon"), MEMORY_SLACK);
 	for (slot = 1; slot < SLOTS; slot += 2) {
 		l = life_in(g, slot);
-		assert_int_equal(l->fds[1], l->fds[0]);
+		/* One fewer for each channel between survivors that has become idle. */
+		assert_in_range(l->fds[1], 1, l->fds[0]);
 		assert_memory(l->memory[0], l->memory[1], MEMORY_SLACK);
 		/*
 		 * Pages of the pool stay once they were used, and it is mapped twice; so do large
