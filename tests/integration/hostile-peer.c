@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -137,16 +138,22 @@ static void write_record(struct fixture *f, const struct files *files)
 	libkdbus_build_clear(&b);
 }
 
-/* RECV until there is nothing any more; returns how many messages there were. */
+/*
+ * RECV until there is nothing any more, as an event loop does: as long as the descriptor is readable.
+ * Returns how many messages there were.
+ */
 static unsigned int drain(struct libkdbus *h)
 {
+	struct pollfd p = { .fd = libkdbus_fd(h), .events = POLLIN };
 	const struct kdbus_msg *msg;
 	unsigned int n = 0;
 
-	while (libkdbus_receive(h, &msg) == 0) {
-		libkdbus_done(h, msg);
-		n++;
-	}
+	do {
+		while (libkdbus_receive(h, &msg) == 0) {
+			libkdbus_done(h, msg);
+			n++;
+		}
+	} while (poll(&p, 1, 0) > 0);
 	return n;
 }
 
