@@ -107,6 +107,7 @@ struct daemon {
 	struct list_head answered; /* clients that get an answer */
 	struct list_head waiting; /* clients in front of whose lane the page says something waits */
 	struct list_head blocked; /* clients with an overflow */
+	struct list_head launches; /* programs that run (classic/launch.c) */
 	struct lane_page_owner page;
 	int page_fd;
 	u64 round;

@@ -106,6 +106,7 @@ static int daemon_init(struct daemon *d)
 	INIT_LIST_HEAD(&d->taken);
 	INIT_LIST_HEAD(&d->answered);
 	INIT_LIST_HEAD(&d->blocked);
+	INIT_LIST_HEAD(&d->launches);
 	INIT_LIST_HEAD(&d->waiting);
 	d->accounts = RB_ROOT;
 	d->control.fd = -1;

@@ -371,6 +371,7 @@ void activations_free(struct classic *k)
 		return;
 	list_for_each_entry_safe(a, next, &k->activations->list, entry)
 		activation_free(a);
+	launch_abandon_all(k->daemon);
 	environment_deinit(&k->activations->environment);
 	environment_deinit(&k->activations->for_systemd);
 	free(k->activations);

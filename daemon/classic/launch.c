@@ -15,6 +15,7 @@
 
 struct launch {
 	struct source source;
+	struct list_head entry; /* in daemon.launches */
 	struct daemon *daemon;
 	int pidfd;
 	int error_fd; /* errno of execve() comes through it */
@@ -84,6 +85,7 @@ static void release(struct launch *launch)
 	}
 	if (launch->error_fd >= 0)
 		close(launch->error_fd);
+	list_del(&launch->entry);
 	free(launch);
 }
 
@@ -165,6 +167,7 @@ int launch_start(struct daemon *d, char *const *argv, char *const *envp,
 				   .error_fd = -1,
 				   .done = done,
 				   .arg = arg };
+	list_add_tail(&launch->entry, &d->launches);
 	r = spawn(launch, argv, envp);
 	if (r < 0) {
 		release(launch);
@@ -180,8 +183,10 @@ void launch_forget(struct launch *launch)
 		launch->done = NULL;
 }
 
-void launch_abandon(struct launch *launch)
+void launch_abandon_all(struct daemon *d)
 {
-	if (launch)
+	struct launch *launch, *next;
+
+	list_for_each_entry_safe(launch, next, &d->launches, entry)
 		release(launch);
 }

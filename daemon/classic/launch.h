@@ -53,7 +53,7 @@ int launch_start(struct daemon *d, char *const *argv, char *const *envp,
 /* The end is of no interest any more. NULL: nothing happens. */
 void launch_forget(struct launch *launch);
 
-/* Before the main loop is freed: no end is reported or reaped any more. The programs go on. */
-void launch_abandon(struct launch *launch);
+/* After the main loop: no end is reported or reaped any more. The programs go on. */
+void launch_abandon_all(struct daemon *d);
 
 #endif
