@@ -204,8 +204,9 @@ void cpeer_doom(struct cpeer *c, const char *format, ...)
 }
 
 /*
- * Descriptors that nobody took may lie in it, and closing those can block. That the socket is closed
- * does not end the watch: a service that is just being started has it, too, until it is executed.
+ * Descriptors that nobody took may lie in it, and closing those can block. That the socket is
+ * closed does not end the watch: a service that is just being started has it, too, until it is
+ * executed.
  */
 static void close_socket(struct cpeer *c)
 {

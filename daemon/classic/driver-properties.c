@@ -187,7 +187,8 @@ static void put_properties(FILE *out, const char *interface)
 			continue;
 		fprintf(out,
 			"    <property name=\"%s\" type=\"%s\" access=\"read\">\n"
-			"      <annotation name=\"org.freedesktop.DBus.Property.EmitsChangedSignal\""
+			"      <annotation"
+			" name=\"org.freedesktop.DBus.Property.EmitsChangedSignal\""
 			" value=\"const\"/>\n    </property>\n",
 			properties[i].name, properties[i].type);
 	}

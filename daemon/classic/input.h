@@ -6,8 +6,8 @@
  * input.h - what peers send
  *
  * 1. One recvmsg() a round and peer, for as many messages as are there. What is complete is acted
- *    on in place; the beginning of a message moves to a buffer of the peer's own, which has room for
- *    all of it, and from then on is received into: each byte is copied at most once.
+ *    on in place; the beginning of a message moves to a buffer of the peer's own, which has room
+ *    for all of it, and from then on is received into: each byte is copied at most once.
  * 2. A message is checked completely before anybody else sees a byte of it. What breaks a rule ends
  *    the peer.
  * 3. Descriptors belong to the first message from there on that asks for some. One that asks for

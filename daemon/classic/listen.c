@@ -216,7 +216,8 @@ static int listen_at(struct classic *k, bool abstract, const char *name, size_t 
 /* A name of our own in a directory */
 static int listen_in(struct classic *k, const char *dir)
 {
-	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "abcdefghijklmnopqrstuvwxyz0123456789";
 	unsigned char random[10];
 	char name[16], *path;
 	size_t i;

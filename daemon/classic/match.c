@@ -466,13 +466,16 @@ static void look_path(struct search *s, uint8_t shape, uint32_t key)
 static void look_senders(struct search *s, uint8_t shape, uint32_t key)
 {
 	const struct core_name_record *record;
+	struct dbusp_str name;
 
 	look_path(s, shape, key + part_of(s->m->sender, BY_SENDER));
 	if (!s->m->from)
 		return;
-	core_name_holder_for_each(record, &s->m->from->conn.names)
+	core_name_holder_for_each(record, &s->m->from->conn.names) {
+		name = dbusp_str(record->name->name);
 		if (core_name_record_owns(record))
-			look_path(s, shape, key + part_of(dbusp_str(record->name->name), BY_SENDER));
+			look_path(s, shape, key + part_of(name, BY_SENDER));
+	}
 }
 
 static bool has(struct dbusp_str s, uint8_t shape, unsigned int bit)

@@ -5,11 +5,11 @@
 /*
  * monitor.h - peers that only look on (org.freedesktop.DBus.Monitoring)
  *
- * 1. A monitor has no name and sends nothing. It gets each message that one of its rules matches, as
- *    if they all said eavesdrop='true', once, before its receivers do: also what the bus refuses,
- *    what goes to the bus and what comes from it.
- * 2. It costs senders nothing: one that does not keep up is ended. What it may not have (descriptors
- *    it did not negotiate) it misses.
+ * 1. A monitor has no name and sends nothing. It gets each message that one of its rules matches,
+ *    as if they all said eavesdrop='true', once, before its receivers do: also what the bus
+ *    refuses, what goes to the bus and what comes from it.
+ * 2. It costs senders nothing: one that does not keep up is ended. What it may not have
+ *    (descriptors it did not negotiate) it misses.
  * 3. While there is none, none of this costs anything.
  *
  * D-Bus specification, "Message Bus Messages", BecomeMonitor.

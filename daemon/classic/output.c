@@ -133,8 +133,8 @@ int output_add(struct cpeer *to, struct cmsg *m)
 }
 
 /*
- * Of what its uid may make the daemon hold, a peer gets half of what the others leave: one that does
- * not read cannot keep all the others of its user from having anything waiting.
+ * Of what its uid may make the daemon hold, a peer gets half of what the others leave: one that
+ * does not read cannot keep all the others of its user from having anything waiting.
  */
 static bool beyond_share(const struct cpeer *c)
 {
