@@ -176,7 +176,7 @@ static int hold(struct activation *a, const struct relay *relay)
 
 	if (r == 0)
 		r = make_waiter(relay, &w);
-	if (r < 0)
+	if (r)
 		return r;
 	r = w->native->call ? link_call(relay->from, a->standin) : 0;
 	if (r < 0) {
