@@ -34,7 +34,7 @@ PROGRAMS = (
     'test-uid-permissions',
 )
 # Only ends a hang.
-PATIENCE = 120
+PATIENCE = 100
 NOBODY = 65534
 ENDED_WELL = {0}
 
@@ -46,9 +46,11 @@ class User:
         self.scratch = os.path.join(os.environ['TMPDIR'], name)
         self.switch = {}
         os.mkdir(self.scratch)
+        # Cases that root runs may turn into others: this is their /tmp.
+        os.chmod(os.environ['TMPDIR'], 0o711)
+        os.chmod(self.scratch, 0o1777)
         if name == 'user' and os.geteuid() == 0:
             self.switch = {'user': NOBODY, 'group': NOBODY, 'extra_groups': []}
-            os.chmod(os.environ['TMPDIR'], 0o711)
             os.chown(self.scratch, NOBODY, NOBODY)
         self.environment = {
             'PATH': os.environ['PATH'],
