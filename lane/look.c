@@ -455,19 +455,6 @@ static bool plainly_empty(struct lane_look *look)
 	return !look->daemon || untouched(look->daemon);
 }
 
-/*
- * A number is rung once: behind the bell of the last one there is no other. What else is in the socket
- * keeps it readable, and is taken when the next look finds nothing in the lane.
- */
-static void drain_bells(struct lane_channel *ch)
-{
-	unsigned int i;
-
-	for (i = 0; i < LANE_DRAIN_MAX; i++)
-		if ((ch->bell_rung && ch->last_bell == ch->number) || lane_channel_recv(ch) < 0)
-			break;
-}
-
 /* Rule 7: drain, arm with a new number, fence; the look comes after it. */
 static void arm_all(struct lane_look *look)
 {
@@ -478,7 +465,7 @@ static void arm_all(struct lane_look *look)
 	look->self_rung = false;
 	look->loud = false;
 	for (i = 0; i < look->n_active; i++) {
-		drain_bells(look->active[i]->ch);
+		lane_drain(look->active[i]->ch);
 		lane_arm(look->active[i]->ch);
 	}
 }
