@@ -24,7 +24,7 @@ static const char template[] =
 
 static void write_config(const struct own_bus *bus, const char *config)
 {
-	char path[64];
+	char path[96];
 	FILE *f;
 
 	snprintf(path, sizeof(path), "%s/config", bus->folder);
@@ -37,7 +37,7 @@ static void write_config(const struct own_bus *bus, const char *config)
 static void run(const struct own_bus *bus, int print, unsigned int fd_limit)
 {
 	const struct rlimit limit = { fd_limit, fd_limit };
-	char domain[64], config[64], address[32];
+	char domain[96], config[96], address[32];
 
 	snprintf(domain, sizeof(domain), "--domain=%s/domain", bus->folder);
 	snprintf(config, sizeof(config), "--config-file=%s/config", bus->folder);
@@ -50,12 +50,14 @@ static void run(const struct own_bus *bus, int print, unsigned int fd_limit)
 
 void own_bus_start(struct own_bus *bus, const char *config, unsigned int fd_limit)
 {
-	char line[256], address[64];
+	const char *tmp = getenv("TMPDIR");
+	char line[256], address[128];
 	int fds[2];
 	FILE *f;
 
 	assert_non_null(getenv("KDBUSD"));
-	strcpy(bus->folder, "/tmp/own-bus-XXXXXX");
+	snprintf(bus->folder, sizeof(bus->folder), "%s/own-bus-XXXXXX",
+		 tmp && strlen(tmp) < 50 ? tmp : P_tmpdir);
 	assert_non_null(mkdtemp(bus->folder));
 	write_config(bus, config);
 	snprintf(bus->native, sizeof(bus->native), "%s/domain/%u-user/bus", bus->folder,

@@ -7,8 +7,8 @@
 
 struct own_bus {
 	pid_t pid;
-	char folder[32];
-	char native[96]; /* node of its bus, for libkdbus */
+	char folder[72];
+	char native[128]; /* node of its bus, for libkdbus */
 };
 
 /*
