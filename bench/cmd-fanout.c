@@ -67,7 +67,7 @@ static int measure(struct report *report, unsigned int receivers, bool matching)
 {
 	struct subject subjects[SET_MAX];
 	struct column columns[SET_MAX];
-	struct row rows[N_WAYS];
+	struct row rows[N_WAYS] = { 0 };
 	struct set set;
 	unsigned int i, n = 0;
 	int r;
@@ -122,8 +122,8 @@ static void print(const struct report *r)
 /* Messages of a broadcast: one for each receiver that gets it. */
 static void count_messages(struct report *r, unsigned int receivers)
 {
+	struct row row = { 0 };
 	unsigned int i, way;
-	struct row row;
 
 	for (way = 0; way < N_WAYS; way++) {
 		make_row(&row, r->options, receivers, way);

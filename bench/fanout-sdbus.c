@@ -120,7 +120,7 @@ static int serve_fanout(struct link *l)
 
 static int open_fanout(struct link *l)
 {
-	sd_bus *bus;
+	sd_bus *bus = NULL;
 	int r = connect_bus(l, &bus);
 
 	if (r == 0)
