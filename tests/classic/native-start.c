@@ -58,6 +58,7 @@ static void put_services(void)
 	put_service("org.example.Forbidden", "/bin/true");
 	put_service("org.example.Missing", "/nowhere/program");
 	put_service("org.example.Exits", "/bin/false");
+	put_service("org.example.Broken", "\"no end of the quotes");
 	/* A program that ends well may have left a daemon behind: the test is that daemon. */
 	put_service("org.example.Later", "/bin/true");
 	put_service("org.example.Dies", "/bin/true");
@@ -370,6 +371,9 @@ static void test_service_fails(void **state)
 	want_bus_error(h, 1, ERROR_NAME("Spawn.ExecFailed"));
 	assert_int_equal(send_call(h, "org.example.Exits", 2, "hello"), 0);
 	want_bus_error(h, 2, ERROR_NAME("Spawn.ChildExited"));
+	/* This one fails before anything is started, and after SEND has returned all the same. */
+	assert_int_equal(send_call(h, "org.example.Broken", 4, "hello"), 0);
+	want_bus_error(h, 4, ERROR_NAME("Spawn.FileInvalid"));
 	/* Everybody may try again. */
 	assert_int_equal(send_call(h, "org.example.Exits", 3, "hello"), 0);
 	want_bus_error(h, 3, ERROR_NAME("Spawn.ChildExited"));
