@@ -149,14 +149,17 @@ int kbus_message_check(struct kbus_message *message, bool sync)
 
 void kbus_message_release(struct kbus_message *message)
 {
-	kbus_files_put(message->files);
+	/* nearly always there is nothing, and a look is cheaper than a call */
+	if (message->files)
+		kbus_files_put(message->files);
 	if (message->proc.tried)
 		kbus_proc_release(&message->proc);
-	if (message->payload != message->small)
+	if (message->payload && message->payload != message->small)
 		kvfree(message->payload);
-	if ((void *)message->msg != message->head)
+	if (message->msg && (void *)message->msg != message->head)
 		kvfree(message->msg);
-	kvfree(message->meta);
+	if (message->meta)
+		kvfree(message->meta);
 }
 
 static u64 mask_for(const struct kbus_message *message, const struct kbus_conn *to)
