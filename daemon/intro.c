@@ -130,7 +130,7 @@ static void refuse(struct client *c, u64 peer)
 static int tell(struct client *c, struct client *other, const struct intro *i, int sock,
 		int lane_fd)
 {
-	/* The other side may answer by it at once, so it does not wait behind what waits for room. */
+	/* The other side may answer by it at once: it does not wait behind what waits for room. */
 	struct lane_put put = { .type = LANE_REC_INTRO,
 				.flags = LANE_F_REPLY,
 				.subject = other->conn.id,

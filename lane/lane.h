@@ -29,8 +29,9 @@
  *
  * Wake-ups
  *  6. Publish: descriptors first (through the socket), write the record, store the cursor
- *     (release), full fence, read the reader's state; wake the futex if it waits there, ring if it is armed with a number not
- *     yet rung (EAGAIN from the socket counts as rung). Stamp to ring is one critical section.
+ *     (release), full fence, read the reader's state; wake the futex if it waits there, ring if it
+ *     is armed with a number not yet rung (EAGAIN from the socket counts as rung). Stamp to ring is
+ *     one critical section.
  *  7. Sleep: drain the doorbells, arm with a new number, full fence, look, in that order; asleep
  *     only if that look found nothing at all. Waiting for space is the same pair, roles swapped.
  *  8. The descriptor is readable unless every lane is armed and empty: the first doorbell of a busy
@@ -63,7 +64,8 @@
  * Limits
  * 17. Permission is enforced by the receiver, record by record.
  * 18. In flight per lane: LANE_MSGS_MAX messages, LANE_MSGS_REPLIES more that are kept for replies,
- *     LANE_FDS_MAX passed descriptors and as many payload memfds. A peer that rings a number it was not asked for loses the channel.
+ *     LANE_FDS_MAX passed descriptors and as many payload memfds. A peer that rings a number it was
+ *     not asked for loses the channel.
  *
  * Memory layout
  * -------------
@@ -133,8 +135,9 @@
  * something at the cursor that skip still names, 4 GiB later, stores 0 there first.
  * Limits: size at most a
  * quarter of the ring (pads excepted); records without LANE_F_REPLY leave a quarter of the ring
- * free, which is kept for replies, as is LANE_MSGS_REPLIES of the number in flight; everything leaves LANE_ALIGN bytes free, kept for the END
- * record, which is one envelope, comes once and is the last.
+ * free, which is kept for replies, as is LANE_MSGS_REPLIES of the number in flight; everything
+ * leaves LANE_ALIGN bytes free, kept for the END record, which is one envelope, comes once and is
+ * the last.
  *
  * Descriptors of a record travel in one LANE_SOCK_FDS message that is sent before the record is
  * published and bears the record's fd_seq; a writer's fd_seq grows by one per such message. The

@@ -63,8 +63,8 @@ enum ctl_sock_type {
  * @arg_size:	bytes of the command structure with its items, behind this
  * @extra_size:	bytes behind that, at ALIGN8(arg_size): struct ctl_hello for HELLO, else 0
  *
- * RECV of an activator has in msg.msg_size how many bytes of answer its pool has room for: a message
- * that needs more stays in the queue, EXFULL.
+ * RECV of an activator has in msg.msg_size how many bytes of answer its pool has room for: a
+ * message that needs more stays in the queue, EXFULL.
  *
  * Descriptors: HELLO the client's lane to the daemon; all others none.
  */
@@ -228,7 +228,7 @@ enum ctl_rec_type {
 	CTL_REC_PEER, /* struct ctl_peer: an introduced peer's metadata changed */
 	CTL_REC_MOVED, /* struct ctl_moved: calls by name have another replier now */
 	CTL_REC_WAITING, /* struct ctl_waiting: to activators, whose messages wait in the daemon */
-	CTL_REC_AHEAD, /* struct ctl_ahead: for synchronous calls, in front of what waits for room */
+	CTL_REC_AHEAD, /* struct ctl_ahead: for synchronous calls, before what waits for room */
 	/* either way, also between clients */
 	CTL_REC_REFUSED, /* struct ctl_refused: a call without answer, or a reply not taken */
 };

@@ -26,7 +26,7 @@ bool relay_jammed(struct lane_channel *ch)
 		bulk += env.bulk != 0;
 		n++;
 	}
-	/* The daemon says so itself if a reply waits for a large buffer, and needs none otherwise. */
+	/* The daemon itself says if a reply waits for a large buffer, and needs none otherwise. */
 	return n >= JAM_RECORDS || (bulk >= LANE_BULK_MAX && !(ch->flags & LANE_PEER_IS_DAEMON));
 }
 

@@ -260,7 +260,8 @@ static void test_unknown_flags_are_ignored(void **state)
 
 static void test_invalid_names(void **state)
 {
-	static const char *const names[] = { "", "a", ".a.b", "a..b", ":1.5", DBUS, "a.1b", "a b.c" };
+	static const char *const names[] = { "",     "a",  ".a.b", "a..b",
+					     ":1.5", DBUS, "a.1b", "a b.c" };
 	size_t i;
 	WITH(p);
 
@@ -462,9 +463,10 @@ static void test_unknown_methods(void **state)
 
 static void test_wrong_arguments(void **state)
 {
-	static const char *const members[] = { "RequestName", "ReleaseName",	"GetNameOwner",
-					       "AddMatch",    "NameHasOwner",	"StartServiceByName",
-					       "RemoveMatch", "GetConnectionCredentials" };
+	static const char *const members[] = {
+		"RequestName",	"ReleaseName",	      "GetNameOwner", "AddMatch",
+		"NameHasOwner", "StartServiceByName", "RemoveMatch",  "GetConnectionCredentials",
+	};
 	size_t i;
 	WITH(p);
 

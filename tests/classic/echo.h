@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * One service, written with three client libraries (echo-gdbus.c, echo-sdbus.c, echo-libdbus.c) that
- * know nothing of kdbus. Each program is both sides:
+ * One service, written with three client libraries (echo-gdbus.c, echo-sdbus.c, echo-libdbus.c)
+ * that know nothing of kdbus. Each program is both sides:
  *
  *	echo-LIBRARY serve NAME		owns NAME, writes "ready" and serves until Quit
  *	echo-LIBRARY ask NAME		asks the service NAME all it can, TAP on stdout

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Messages that break the format ("Message Protocol" of the specification): the bus hangs up on
- * their sender, delivers nothing, and nobody else notices. Messages that are odd, but allowed, pass.
+ * their sender, delivers nothing, and nobody else notices. What is odd, but allowed, passes.
  */
 #include <fcntl.h>
 #include <stdio.h>

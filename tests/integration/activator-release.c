@@ -144,8 +144,8 @@ static void service_answers_directly(void **state)
 }
 
 /*
- * Until the first call is back at the activator. The caller has its part in that: it hands back what
- * it had sent directly.
+ * Until the first call is back at the activator. The caller has its part in that: it hands back
+ * what it had sent directly.
  */
 static void await_return(struct fixture *f)
 {

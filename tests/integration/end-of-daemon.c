@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What a connection of the user engine has been delivered survives the daemon: it lies in the memory
- * of the program. (On the kernel engine the queue ends with the bus.)
+ * What a connection of the user engine has been delivered survives the daemon: it lies in the
+ * memory of the program. (On the kernel engine the queue ends with the bus.)
  */
 #include <errno.h>
 #include <poll.h>

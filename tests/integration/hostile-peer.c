@@ -139,8 +139,8 @@ static void write_record(struct fixture *f, const struct files *files)
 }
 
 /*
- * RECV until there is nothing any more, as an event loop does: as long as the descriptor is readable.
- * Returns how many messages there were.
+ * RECV until there is nothing any more, as an event loop does: as long as the descriptor is
+ * readable. Returns how many messages there were.
  */
 static unsigned int drain(struct libkdbus *h)
 {

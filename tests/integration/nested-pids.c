@@ -21,7 +21,7 @@
 
 #define LEVELS 3 /* below the daemon's namespace */
 
-/* A process on each level; the first is in the daemon's namespace. Each is the parent of the next. */
+/* A process on each level, parent of the next; the first is in the daemon's namespace. */
 struct level {
 	uint64_t id; /* of its connection */
 	pid_t child; /* the next process, as this one sees it */

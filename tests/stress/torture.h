@@ -12,8 +12,8 @@
  *    its unicasts to that slot, and of its broadcasts. What SEND accepted is entered in the ledger
  *    after SEND is over, so a killed life may have sent one more than the ledger says.
  * 3. Each receiver checks: the first number grows; the second has no gap (in a survivor); the third
- *    has no gap but for broadcasts it was told were lost, and synchronous calls that failed for want
- *    of room, whose sender cannot know how far they came; nor was their reply taken.
+ *    has no gap but for broadcasts it was told were lost, and synchronous calls that failed for
+ *    want of room, whose sender cannot know how far they came; nor was their reply taken.
  * 4. Each call has one outcome, known to its sender. At the end nobody waits for one.
  * 5. Synchronous calls go to lower slots only: nobody waits in a circle.
  * 6. Where all that a connection gets waits in one queue (the kernel engine), a reply that finds it

@@ -386,7 +386,7 @@ static int send_pipe_end(struct world *w, int end)
 	return copy;
 }
 
-/* The writer's copy goes with the reader's cursor, not before, and with the channel at the latest. */
+/* The writer's copy goes with the reader's cursor, not before, at the latest with the channel. */
 static void descriptors_are_kept_until_the_reader_has_them(void **state)
 {
 	struct world w = { .how = CLOSE };

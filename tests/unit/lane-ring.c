@@ -102,7 +102,8 @@ static bool put(struct world *w, const struct prop_op *op, struct prop_report *r
 	if (w->ended)
 		return r == -ESHUTDOWN || prop_differ(report, "put after END: %d", r);
 	if (r == -EAGAIN)
-		return refusal_is_right(w, m.length, p.flags) || prop_differ(report, "refused with room");
+		return refusal_is_right(w, m.length, p.flags) ||
+		       prop_differ(report, "refused with room");
 	if (r < 0)
 		return prop_differ(report, "lane_put: %d", r);
 	if (w->n + w->unconsumed >= flights_max(p.flags))

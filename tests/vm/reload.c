@@ -69,7 +69,7 @@ static bool all_alive(const pid_t *pid)
 
 int reload_under_load(void)
 {
-	static const char *const dirs[WORKERS] = { "/tmp/a", "/tmp/b", "/tmp/c" };
+	static const char *const dirs[WORKERS] = { "/mnt-a", "/mnt-b", "/mnt-c" };
 	pid_t pid[WORKERS];
 	bool alive = true;
 	int unloads = 0;

@@ -31,12 +31,12 @@ static const char help_text[] =
 	"Usage: kdbus-run-session [OPTION]... [--] PROGRAM [ARGUMENT]...\n"
 	"Run a program on a session bus of its own, which ends with the program.\n"
 	"\n"
-	"  --config-file FILE      configuration of the bus, instead of the standard session's\n"
-	"  --dbus-daemon BINARY    run BINARY, which takes dbus-daemon's options, instead of kdbusd\n"
+	"  --config-file FILE      configuration of the bus (that of the standard session)\n"
+	"  --dbus-daemon BINARY    run BINARY, which takes dbus-daemon's options (kdbusd)\n"
 	"  --help                  show this help\n"
 	"  --version               show the version\n"
 	"\n"
-	"Exits with the program's status, 128 + N if signal N killed it, 127 if it did not start.\n";
+	"Exits with the program's status, 128 + N if signal N killed it, 127 if nothing ran.\n";
 
 static int fail(const char *what, const char *why)
 {
