@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Channels that nobody uses any more are closed by agreement, and made again when there is a use
- * for them (lane/lane.h, end of a channel). What is idle is told by the number of messages to others.
- * Linked with the objects of the library, to see its channels.
+ * for them (lane/lane.h, end of a channel). What is idle is told by the number of messages to
+ * others. Linked with the objects of the library, to see its channels.
  */
 #include <errno.h>
 #include <poll.h>
