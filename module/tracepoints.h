@@ -42,8 +42,7 @@ TRACE_EVENT(kdbus_send,
 		compat_assign_str(name, message->core.dst_name ? message->core.dst_name : "");
 	),
 	TP_printk(
-		"src=%llu dst=%llu name=%s cookie=%llu re=%llu flags=%llx bytes=%llu fds=%u "
-		"result=%d",
+		"src=%llu dst=%llu name=%s cookie=%llu re=%llu flags=%llx size=%llu n=%u result=%d",
 		__entry->src, __entry->dst, __get_str(name), __entry->cookie,
 		__entry->cookie_reply, __entry->flags, __entry->payload, __entry->fds,
 		__entry->result)
