@@ -23,6 +23,14 @@ static size_t max_size(const struct cpeer *c)
 	return (size_t)classic_limits(c->classic)->max_message_size;
 }
 
+/* Whatever the configuration says: more could be received in pieces, but not be sent on. */
+static unsigned int max_fds(const struct cpeer *c)
+{
+	long max = classic_limits(c->classic)->max_message_unix_fds;
+
+	return max < INPUT_FDS ? (unsigned int)max : INPUT_FDS;
+}
+
 static struct reaper *reaper_of(const struct cpeer *c)
 {
 	return c->classic->daemon->reaper;
@@ -175,9 +183,9 @@ static void act(struct take *t, const unsigned char *data, size_t total, struct 
 	m->args_ready = false;
 	m->policy_ready = false;
 	m->sender = cpeer_name(c);
-	if (m->header.n_fds > (unsigned long)classic_limits(c->classic)->max_message_unix_fds)
-		cpeer_doom(c, "it sent %u descriptors at once (max_message_unix_fds=%ld)",
-			   m->header.n_fds, classic_limits(c->classic)->max_message_unix_fds);
+	if (m->header.n_fds > max_fds(c))
+		cpeer_doom(c, "it sent %u descriptors at once (max_message_unix_fds=%u)",
+			   m->header.n_fds, max_fds(c));
 	else if (take_fds(t, m) < 0)
 		cpeer_doom(c, "a message of it lacks descriptors");
 	else

@@ -292,6 +292,53 @@ static void test_auth_timeout(void **state)
 	assert_int_equal(own_bus_stop(&bus), 0);
 }
 
+static size_t build_empty(uint8_t **ret, const struct dbusp_desc *desc, ...)
+{
+	va_list none;
+	size_t len;
+
+	va_start(none, desc);
+	len = peer_build(ret, desc, none);
+	va_end(none);
+	return len;
+}
+
+/* What comes in pieces may have more descriptors than the kernel passes on in one. */
+static void test_descriptors_in_pieces(void **state)
+{
+	enum { PIECES = 4 };
+	struct dbusp_desc desc = { .type = DBUSP_SIGNAL, .serial = 7 };
+	struct own_bus bus;
+	int fds[PEER_FDS_MAX];
+	unsigned int i;
+	uint8_t *msg;
+	size_t len;
+
+	own_bus_start(&bus,
+		      "<limit name='max_message_unix_fds'>4096</limit>"
+		      "<limit name='max_outgoing_unix_fds'>4096</limit>",
+		      0);
+	WITH(a);
+	WITH(b);
+	for (i = 0; i < PEER_FDS_MAX; i++)
+		fds[i] = a.fd;
+	desc.n_fds = PIECES * PEER_FDS_MAX;
+	desc.path = dbusp_str(PATH);
+	desc.interface = dbusp_str(IFACE);
+	desc.member = dbusp_str("Many");
+	desc.destination = dbusp_str(b.name);
+	len = build_empty(&msg, &desc);
+	for (i = 0; i < PIECES - 1; i++)
+		peer_write_fds(&a, msg + 16 * i, 16, fds, PEER_FDS_MAX);
+	peer_write_fds(&a, msg + 16 * i, len - 16 * i, fds, PEER_FDS_MAX);
+	free(msg);
+	want_end(&a);
+	want_nothing(&b);
+	peer_close(&a);
+	peer_close(&b);
+	assert_int_equal(own_bus_stop(&bus), 0);
+}
+
 /* ---- calls, names, rules ---- */
 
 static void test_calls(void **state)
@@ -384,6 +431,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_completed_connections, start, stop),
 		cmocka_unit_test(test_out_of_descriptors),
 		cmocka_unit_test(test_auth_timeout),
+		cmocka_unit_test(test_descriptors_in_pieces),
 		cmocka_unit_test_setup_teardown(test_calls, start, stop),
 		cmocka_unit_test(test_reply_timeout),
 		cmocka_unit_test_setup_teardown(test_names, start, stop),
