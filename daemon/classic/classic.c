@@ -114,6 +114,7 @@ void classic_stop(struct bus *bus)
 	services_free(k->services);
 	timer_stop(k);
 	access_stop(k);
+	cbuf_unref(k->out_large);
 	cbuf_trim();
 	matches_free(k);
 	replies_free(k);

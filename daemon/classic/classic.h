@@ -246,6 +246,7 @@ static inline struct dbusp_str cpeer_name(const struct cpeer *c)
  * @in:		where is received; @in_used bytes are in use in this round (input.c)
  * @out:	headers and small messages; @out_used bytes are in use in this round (output.c)
  * @out_fills:	how often it was emptied
+ * @out_large:	a header that does not fit it; gone when it is emptied
  * @segs:	what is to be sent, @n_segs in use in this round
  * @matches:	all match rules (match.c)
  * @replies:	calls without a reply (reply.c)
@@ -277,6 +278,7 @@ struct classic {
 	unsigned char *out;
 	size_t out_used;
 	uint64_t out_fills;
+	struct cbuf *out_large;
 	struct seg *segs;
 	unsigned int n_segs;
 	struct matches *matches;
@@ -380,7 +382,7 @@ unsigned char *output_room(struct classic *k, size_t size);
 /**
  * cmsg_head() - make the header that a message is delivered with
  *
- * Return: 0; -EMSGSIZE: it would be too large with its sender.
+ * Return: 0; -EMSGSIZE: it would be too large with its sender; -ENOMEM.
  */
 int cmsg_head(struct classic *k, struct cmsg *m);
 

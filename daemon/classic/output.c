@@ -21,18 +21,42 @@ static void flush_all(struct classic *k)
 	k->n_segs = 0;
 }
 
+static void empty(struct classic *k)
+{
+	flush_all(k);
+	k->out_used = 0;
+	k->out_fills++;
+	k->out_large = cbuf_unref(k->out_large);
+}
+
 unsigned char *output_room(struct classic *k, size_t size)
 {
 	unsigned char *at;
 
-	if (k->out_used + size > OUTPUT_SIZE) {
-		flush_all(k);
-		k->out_used = 0;
-		k->out_fills++;
-	}
+	if (k->out_used + size > OUTPUT_SIZE)
+		empty(k);
 	at = k->out + k->out_used;
 	k->out_used += size;
 	return at;
+}
+
+/* A path may be as long as a message: such a header has memory of its own, one in a round. */
+static int large_head(struct classic *k, struct cmsg *m, size_t room)
+{
+	int r;
+
+	empty(k);
+	k->out_large = cbuf_new(room);
+	if (!k->out_large)
+		return -ENOMEM;
+	r = dbusp_header_rewrite(&m->header, m->raw, m->sender, true, k->out_large->data, room,
+				 &m->head_len);
+	if (r < 0)
+		return r;
+	m->joined = false;
+	m->head = k->out_large->data;
+	m->filled = k->out_fills;
+	return 0;
 }
 
 /*
@@ -46,6 +70,8 @@ int cmsg_head(struct classic *k, struct cmsg *m)
 	unsigned char *at;
 	int r;
 
+	if (room > OUTPUT_ROOM_MAX - OUTPUT_JOIN_MAX)
+		return large_head(k, m, room);
 	at = output_room(k, room + (join ? body : 0));
 	r = dbusp_header_rewrite(&m->header, m->raw, m->sender, true, at, room, &m->head_len);
 	if (r < 0)
@@ -456,8 +482,6 @@ bool output_stalls(const struct cpeer *c)
 
 void classic_flush(struct classic *k)
 {
-	flush_all(k);
-	k->out_used = 0;
-	k->out_fills++;
+	empty(k);
 	k->in_used = 0;
 }

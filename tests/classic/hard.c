@@ -429,6 +429,63 @@ static void test_credentials_without_descriptors(void **state)
 	peer_close(&p);
 }
 
+/* Nearly all of a message may be its path: its header fits no buffer of the usual size. */
+static void test_header_as_large_as_a_message(void **state)
+{
+	static char path[(3U << 20) + 1];
+	struct got g, h;
+	WITH(a);
+	WITH(b);
+	WITH(c);
+
+	(void)state;
+	memset(path, 'p', sizeof(path) - 1);
+	path[0] = '/';
+	match(&b, "type='signal',member='Tick'");
+	match(&c, "type='signal',member='Tick'");
+	peer_signal(&a, NULL, path, FACE, "Tick", "s", "broadcast");
+	peer_signal(&a, b.name, path, FACE, "Tick", "s", "unicast");
+	want_signal(&b, a.name, "Tick", &g);
+	assert_string_equal(g.h.path.s, path);
+	assert_string_equal(got_string(&g), "broadcast");
+	want_signal(&c, a.name, "Tick", &h);
+	assert_string_equal(h.h.path.s, path);
+	got_free(&g);
+	got_free(&h);
+	want_signal(&b, a.name, "Tick", &g);
+	assert_string_equal(g.h.path.s, path);
+	assert_string_equal(got_string(&g), "unicast");
+	got_free(&g);
+	want_nothing(&a);
+	want_nothing(&b);
+	want_nothing(&c);
+	peer_close(&a);
+	peer_close(&b);
+	peer_close(&c);
+}
+
+/* An error may quote only a part of what was wrong, but whole characters of it. */
+static void test_errors_about_long_names(void **state)
+{
+	static const char e_acute[] = "\303\251";
+	static char name[8192];
+	unsigned int at, i;
+	WITH(a);
+
+	(void)state;
+	for (at = 0; at < 2; at++) {
+		memset(name, 'n', at);
+		for (i = 0; i < 3000; i++)
+			memcpy(name + at + 2 * i, e_acute, sizeof(e_acute));
+		want_error(&a, peer_driver(&a, "RequestName", "su", name, 0),
+			   ERROR_NAME("InvalidArgs"));
+		want_error(&a, peer_driver(&a, "GetConnectionUnixUser", "s", name),
+			   ERROR_NAME("NameHasNoOwner"));
+	}
+	want_nothing(&a);
+	peer_close(&a);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -444,6 +501,8 @@ int main(void)
 		cmocka_unit_test(test_too_many_descriptors),
 		cmocka_unit_test(test_noise),
 		cmocka_unit_test(test_credentials_without_descriptors),
+		cmocka_unit_test(test_header_as_large_as_a_message),
+		cmocka_unit_test(test_errors_about_long_names),
 	};
 
 	memset(chunk, 'x', CHUNK);
