@@ -15,8 +15,9 @@
 #include "monitor.h"
 #include "output.h"
 
-#define SCRATCH_SIZE 4096
-#define JOIN_MAX     (16U << 10) /* larger messages of the driver are not copied */
+#define SCRATCH_SIZE   4096
+#define JOIN_MAX       (16U << 10) /* larger messages of the driver are not copied */
+#define ERROR_TEXT_MAX 2048
 
 const struct driver_table *const driver_tables[] = {
 	&driver_names,
@@ -379,13 +380,25 @@ int driver_error_native(struct classic *k, struct peer *as, struct client *to, u
 	return r;
 }
 
+/* What callers wrote may be in it, of any length: it is cut between characters. */
+static void print(char *text, size_t size, const char *format, va_list args)
+{
+	size_t len = (size_t)vsnprintf(text, size, format, args);
+
+	if (len < size)
+		return;
+	for (len = size - 2; len && (text[len] & 0xc0) == 0x80; len--)
+		;
+	text[len] = '\0';
+}
+
 void driver_error(struct cpeer *to, const struct cmsg *m, const char *name, const char *format, ...)
 {
-	char text[2048];
+	char text[ERROR_TEXT_MAX];
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	print(text, sizeof(text), format, args);
 	va_end(args);
 	send_error(to, m->header.frame.serial, name, text);
 }
@@ -393,11 +406,11 @@ void driver_error(struct cpeer *to, const struct cmsg *m, const char *name, cons
 void driver_error_serial(struct cpeer *to, uint32_t serial, const char *name, const char *format,
 			 ...)
 {
-	char text[2048];
+	char text[ERROR_TEXT_MAX];
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	print(text, sizeof(text), format, args);
 	va_end(args);
 	send_error(to, serial, name, text);
 }
