@@ -15,6 +15,7 @@ struct take {
 	int fds[2 * INPUT_FDS];
 	unsigned int n_fds;
 	unsigned int first_fd;
+	size_t out_bytes; /* what waited for it, when that was looked at last */
 	bool truncated;
 };
 
@@ -193,6 +194,26 @@ static void act(struct take *t, const unsigned char *data, size_t total, struct 
 	m->fds = cfds_unref(m->fds);
 }
 
+/*
+ * A peer that does not read its answers is not read from; but what was received at once may ask for
+ * any number of large ones.
+ */
+static void bound_answers(struct take *t)
+{
+	struct cpeer *c = t->peer;
+	const char *limit;
+	long max;
+
+	if (c->out_bytes < t->out_bytes + INPUT_ANSWERS)
+		return;
+	output_flush(c);
+	t->out_bytes = c->out_bytes;
+	limit = output_limit(c, &max);
+	if (limit)
+		cpeer_doom(c, "it asks for more than it reads: %zu bytes wait (%s=%ld)",
+			   c->out_bytes, limit, max);
+}
+
 /* The bytes of one recvmsg(), from the first of a message on. */
 static void act_all(struct take *t, const unsigned char *data, size_t size)
 {
@@ -205,6 +226,7 @@ static void act_all(struct take *t, const unsigned char *data, size_t size)
 		if (!total || total > size)
 			break;
 		act(t, data, total, NULL);
+		bound_answers(t);
 		data += total;
 		size -= total;
 	}
@@ -377,6 +399,7 @@ void input_ready(struct cpeer *c)
 	t.n_fds = 0;
 	t.first_fd = 0;
 	t.truncated = false;
+	t.out_bytes = c->out_bytes;
 	recall_fds(&t);
 	n = receive(&t, first, rest);
 	if (n <= 0) {

@@ -20,6 +20,7 @@
 #define INPUT_SIZE (512U << 10) /* of all peers in a round */
 #define INPUT_RECV (64U << 10) /* of one peer in a round, besides what completes a message */
 #define INPUT_PEEK 2048 /* the same of one whose last message was large */
+#define INPUT_ANSWERS (4U << 20) /* bytes that one peer gets in a round before it is looked at */
 #define INPUT_FDS 253 /* the kernel passes no more at once */
 
 /**

@@ -303,6 +303,54 @@ static size_t build_empty(uint8_t **ret, const struct dbusp_desc *desc, ...)
 	return len;
 }
 
+/* A few calls at once ask for much more than the caller may have waiting. */
+static void test_asks_for_more_than_it_may_have(void **state)
+{
+	enum { NAMES = 250, CALLS = 250, NAME = 200 };
+	const size_t whole = (size_t)NAMES * CALLS * NAME;
+	char name[256], chunk[65536];
+	struct own_bus bus;
+	uint8_t *all, *msg;
+	size_t len = 0, got = 0, n;
+	unsigned int i;
+	ssize_t r;
+	struct dbusp_desc desc = { .type = DBUSP_METHOD_CALL,
+				   .path = dbusp_str("/"),
+				   .member = dbusp_str("ListNames"),
+				   .destination = dbusp_str(DBUS) };
+
+	own_bus_start(&bus, "<limit name='max_outgoing_bytes'>200000</limit>", 0);
+	WITH(owner);
+	WITH(p);
+	for (i = 0; i < NAMES; i++) {
+		memset(name, 'n', NAME);
+		snprintf(name + NAME, sizeof(name) - NAME, ".n%u", i);
+		peer_driver(&owner, "RequestName", "su", name, 0);
+		want_driver_signal(&owner, "NameAcquired", name, NULL, NULL);
+		want_u32(&owner, owner.serial, 1);
+	}
+	all = malloc(CALLS * 256);
+	assert_non_null(all);
+	for (i = 0; i < CALLS; i++) {
+		desc.serial = 100 + i;
+		n = build_empty(&msg, &desc);
+		assert_true(n < 256);
+		memcpy(all + len, msg, n);
+		len += n;
+		free(msg);
+	}
+	peer_write(&p, all, len);
+	free(all);
+	/* The end may come in the middle of an answer. */
+	while (got < whole && (r = read(p.fd, chunk, sizeof(chunk))) > 0)
+		got += (size_t)r;
+	assert_true(got < whole);
+	ping(&owner);
+	peer_close(&p);
+	peer_close(&owner);
+	assert_int_equal(own_bus_stop(&bus), 0);
+}
+
 /* What comes in pieces may have more descriptors than the kernel passes on in one. */
 static void test_descriptors_in_pieces(void **state)
 {
@@ -432,6 +480,7 @@ int main(void)
 		cmocka_unit_test(test_out_of_descriptors),
 		cmocka_unit_test(test_auth_timeout),
 		cmocka_unit_test(test_descriptors_in_pieces),
+		cmocka_unit_test(test_asks_for_more_than_it_may_have),
 		cmocka_unit_test_setup_teardown(test_calls, start, stop),
 		cmocka_unit_test(test_reply_timeout),
 		cmocka_unit_test_setup_teardown(test_names, start, stop),
