@@ -189,8 +189,8 @@ static unsigned int print(const struct comparison *c, double threshold)
 	print_rows(c, true);
 	print_rows(c, false);
 	for (i = 0; i < c->n; i++) {
-		slower += c->rows[i].slower && i < c->n_cells;
-		subjects += c->rows[i].slower && i >= c->n_cells;
+		slower += i < c->n_cells && c->rows[i].slower;
+		subjects += i >= c->n_cells && c->rows[i].slower;
 	}
 	printf("%u of %u rows slower by more than %.4g %% and more than noise", slower, c->n_cells,
 	       100 * (threshold - 1));

@@ -305,13 +305,13 @@ static bool concerns(const struct ctl_gone *gone, const struct peer *p)
 
 static void cut(struct user *u, const struct ctl_gone *gone, u64 stamp)
 {
-	struct peer *p = peer_find(u, gone->peer);
+	struct peer *p = peer_find(u, gone->peer), *old;
 
 	if (p && p->looked && concerns(gone, p))
 		lane_look_cut(&u->look, &p->source, stamp);
-	list_for_each_entry(p, &u->detached, detached_entry)
-		if (p->looked && concerns(gone, p))
-			lane_look_cut(&u->look, &p->source, stamp);
+	list_for_each_entry(old, &u->detached, detached_entry)
+		if (old->looked && concerns(gone, old))
+			lane_look_cut(&u->look, &old->source, stamp);
 }
 
 /* In the middle of a look, when the daemon's lane is taken up (design rules 10, 14). */

@@ -255,7 +255,7 @@ static void test_out_of_descriptors(void **state)
 {
 	enum { MANY = 200 };
 	struct peer peers[MANY];
-	struct own_bus bus;
+	struct own_bus bus = { 0 };
 	unsigned int i;
 
 	own_bus_start(&bus, "", 64);
@@ -282,7 +282,7 @@ static void test_out_of_descriptors(void **state)
 /* One that does not authenticate is not kept for ever. */
 static void test_auth_timeout(void **state)
 {
-	struct own_bus bus;
+	struct own_bus bus = { 0 };
 	struct peer silent;
 
 	own_bus_start(&bus, "<limit name='auth_timeout'>1</limit>", 0);
@@ -309,7 +309,7 @@ static void test_asks_for_more_than_it_may_have(void **state)
 	enum { NAMES = 250, CALLS = 250, NAME = 200 };
 	const size_t whole = (size_t)NAMES * CALLS * NAME;
 	char name[256], chunk[65536];
-	struct own_bus bus;
+	struct own_bus bus = { 0 };
 	uint8_t *all, *msg;
 	size_t len = 0, got = 0, n;
 	unsigned int i;
@@ -356,7 +356,7 @@ static void test_descriptors_in_pieces(void **state)
 {
 	enum { PIECES = 4 };
 	struct dbusp_desc desc = { .type = DBUSP_SIGNAL, .serial = 7 };
-	struct own_bus bus;
+	struct own_bus bus = { 0 };
 	int fds[PEER_FDS_MAX];
 	unsigned int i;
 	uint8_t *msg;
@@ -410,7 +410,7 @@ static void test_calls(void **state)
 /* A reply that comes too late finds nobody who waits. */
 static void test_reply_timeout(void **state)
 {
-	struct own_bus bus;
+	struct own_bus bus = { 0 };
 	uint32_t serial;
 	struct got g;
 
