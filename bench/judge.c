@@ -63,7 +63,7 @@ static void add_error(struct stats_estimate *sum, const struct stats_estimate *e
 
 static int estimate_row(const struct judge_row *row, struct difference *d)
 {
-	struct stats_estimate a, b;
+	struct stats_estimate a = { 0 }, b = { 0 };
 	int r = log_estimate(row->a, row->n, &a);
 
 	if (r == 0)

@@ -9,10 +9,10 @@ static const struct {
 	const char *name;
 	const char *nick;
 	bool own;
-} brokers[N_BROKERS] = {
-	[BUS_DBUS_DAEMON - BUS_FIRST_BROKER] = { "dbus-daemon", "daemon" },
-	[BUS_DBUS_BROKER - BUS_FIRST_BROKER] = { "dbus-broker", "broker" },
-	[BUS_KDBUSD - BUS_FIRST_BROKER] = { "kdbusd", "kdbusd", true },
+} brokers[N_BUSES] = {
+	[BUS_DBUS_DAEMON] = { "dbus-daemon", "daemon" },
+	[BUS_DBUS_BROKER] = { "dbus-broker", "broker" },
+	[BUS_KDBUSD] = { "kdbusd", "kdbusd", true },
 };
 
 static const struct {
@@ -29,7 +29,7 @@ static const struct {
 void peers_add(struct lineup *l, const struct subject *subject)
 {
 	bool broker = subject->bus >= BUS_FIRST_BROKER;
-	bool own = broker && brokers[subject->bus - BUS_FIRST_BROKER].own;
+	bool own = broker && brokers[subject->bus].own;
 
 	if (l->n > 0 && !own)
 		l->peers[l->n_peers++] = subject->name;
@@ -43,7 +43,7 @@ void peers_add_brokers(struct lineup *l, const struct transport *transport, cons
 	unsigned int i;
 
 	for (i = 0; i < N_BROKERS; i++)
-		peers_add(l, &(struct subject){ .name = brokers[i].name,
+		peers_add(l, &(struct subject){ .name = brokers[BUS_FIRST_BROKER + i].name,
 						.bus = BUS_FIRST_BROKER + i,
 						.transport = transport,
 						.package = package });
@@ -70,8 +70,8 @@ void peers_add_clients(struct lineup *l)
 	_Static_assert((N_BROKERS + 1) * N_CLIENTS + 2 <= SET_MAX, "room for all");
 	for (i = 0; i < N_BROKERS; i++)
 		for (j = 0; j < N_CLIENTS; j++) {
-			snprintf(names[i][j], sizeof(names[i][j]), "%s %s", brokers[i].nick,
-				 clients[j].name);
+			snprintf(names[i][j], sizeof(names[i][j]), "%s %s",
+				 brokers[BUS_FIRST_BROKER + i].nick, clients[j].name);
 			peers_add(l, &(struct subject){ .name = names[i][j],
 							.bus = BUS_FIRST_BROKER + i,
 							.transport = clients[j].transport,

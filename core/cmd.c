@@ -238,6 +238,7 @@ static int accept_item(struct core_items *list, struct kdbus_item *item)
 	r = core_item_validate(item);
 	if (r)
 		return r;
+	/* start_list() has set it. NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Branch) */
 	if (!*first)
 		*first = item;
 	else if (negotiate || !(list->rules[i].flags & CORE_ITEM_MANY))
