@@ -383,6 +383,15 @@ static struct dbusp_args *args_of(struct cmsg *m)
 	return &m->args;
 }
 
+static void look_at(struct search *s, struct rule *rule)
+{
+	if (rule->owner->visited == s->classic->search || !cpeer_alive(rule->owner) ||
+	    &rule->owner->peer == s->to || !dbusp_match_test(&rule->match, &s->subject))
+		return;
+	rule->owner->visited = s->classic->search;
+	s->visit(rule->owner, s->m);
+}
+
 static void look(struct search *s, uint32_t key)
 {
 	struct rule *rule = s->index->buckets[mix(key) & (s->index->n_buckets - 1)];
@@ -391,12 +400,24 @@ static void look(struct search *s, uint32_t key)
 	for (; rule; rule = next) {
 		next = rule->next;
 		core_step();
-		if (rule->key != key || rule->owner->visited == s->classic->search ||
-		    !cpeer_alive(rule->owner) || &rule->owner->peer == s->to ||
-		    !dbusp_match_test(&rule->match, &s->subject))
-			continue;
-		rule->owner->visited = s->classic->search;
-		s->visit(rule->owner, s->m);
+		if (rule->key == key)
+			look_at(s, rule);
+	}
+}
+
+/* All rules of a shape, when there are fewer than keys to look for */
+static void look_everywhere(struct search *s, uint8_t shape)
+{
+	struct rule *rule, *next;
+	size_t i;
+
+	for (i = 0; i < s->index->n_buckets; i++) {
+		for (rule = s->index->buckets[i]; rule; rule = next) {
+			next = rule->next;
+			core_step();
+			if (rule->shape == shape)
+				look_at(s, rule);
+		}
 	}
 }
 
@@ -483,6 +504,23 @@ static bool has(struct dbusp_str s, uint8_t shape, unsigned int bit)
 	return !(shape & bit) || s.s;
 }
 
+/*
+ * Names of the sender times prefixes of the path: a sender may have hundreds of both, for each
+ * shape there is.
+ */
+static bool has_many_keys(const struct search *s, uint8_t shape)
+{
+	size_t names = s->m->from ? s->m->from->conn.names.count + 1 : 1, prefixes = 1;
+
+	if (!(shape & BY_SENDER))
+		return false;
+	if (shape & (BY_PATH_PREFIX | BY_ARG0_PREFIX))
+		prefixes = DBUSP_MATCH_TEXT_MAX / 2;
+	if (shape & BY_PATH_PREFIX && s->m->header.path.len < DBUSP_MATCH_TEXT_MAX)
+		prefixes = s->m->header.path.len / 2 + 1;
+	return names > 1 && names * prefixes > s->index->n_buckets + s->index->n;
+}
+
 static void look_shape(struct search *s, uint8_t shape)
 {
 	const struct dbusp_header *h = &s->m->header;
@@ -495,7 +533,9 @@ static void look_shape(struct search *s, uint8_t shape)
 		key += s->interface;
 	if (shape & BY_MEMBER)
 		key += s->member;
-	if (shape & BY_SENDER)
+	if (has_many_keys(s, shape))
+		look_everywhere(s, shape);
+	else if (shape & BY_SENDER)
 		look_senders(s, shape, key);
 	else
 		look_path(s, shape, key);

@@ -464,6 +464,40 @@ static void test_header_as_large_as_a_message(void **state)
 	peer_close(&c);
 }
 
+/* Names of a sender times prefixes of a path are more keys than it pays to look for. */
+static void test_many_names_and_a_deep_path(void **state)
+{
+	char path[2 * 500 + 1], name[64];
+	struct got g;
+	unsigned int i;
+	WITH(a);
+	WITH(b);
+	WITH(other);
+
+	(void)state;
+	for (i = 0; i < 500; i++)
+		memcpy(path + 2 * i, "/p", 3);
+	for (i = 0; i < MAX_NAMES - 1; i++) {
+		snprintf(name, sizeof(name), "org.example.N%u", i);
+		peer_driver(&a, "RequestName", "su", name, 0);
+		want_driver_signal(&a, "NameAcquired", name, NULL, NULL);
+		want_u32(&a, a.serial, 1);
+	}
+	match(&b, "sender='org.example.N48',path_namespace='/p/p/p'");
+	match(&other, "sender='org.example.N49',path_namespace='/p/p/p'");
+	match(&other, "sender='org.example.N48',path_namespace='/p/q'");
+	peer_signal(&a, NULL, path, FACE, "Tick", "");
+	want_signal(&b, a.name, "Tick", &g);
+	got_free(&g);
+	peer_signal(&a, NULL, "/q", FACE, "Tick", "");
+	want_nothing(&a);
+	want_nothing(&b);
+	want_nothing(&other);
+	peer_close(&a);
+	peer_close(&b);
+	peer_close(&other);
+}
+
 /* An error may quote only a part of what was wrong, but whole characters of it. */
 static void test_errors_about_long_names(void **state)
 {
@@ -503,6 +537,7 @@ int main(void)
 		cmocka_unit_test(test_credentials_without_descriptors),
 		cmocka_unit_test(test_header_as_large_as_a_message),
 		cmocka_unit_test(test_errors_about_long_names),
+		cmocka_unit_test(test_many_names_and_a_deep_path),
 	};
 
 	memset(chunk, 'x', CHUNK);
