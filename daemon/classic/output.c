@@ -279,8 +279,11 @@ static int keep(struct cpeer *c)
 	while (c->round) {
 		end = run_end(c->round, &len);
 		b = block_of(c->round, end, len);
-		if (!b)
+		if (!b) {
+			/* The segments are somebody else's from the end of the round on. */
+			output_free(c);
 			return -ENOMEM;
+		}
 		if (account_hold(c->account, len) == 0)
 			b->charged = len;
 		c->out_charged += b->charged;
