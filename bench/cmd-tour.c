@@ -14,7 +14,8 @@
 #include "commands.h"
 #include "plot.h"
 
-#define PATH_SIZE 512
+#define PATH_SIZE      512
+#define FILE_NAME_SIZE 16 /* "/latency.json" and the like */
 
 static const struct stop {
 	const char *name;
@@ -129,11 +130,22 @@ static int run_stop(const struct tour *t, const char *name, FILE *text)
 	return r;
 }
 
+/* What did not arrive in the file was not done. */
+static int close_written(FILE *f, const char *path)
+{
+	bool broken = ferror(f);
+
+	if (fclose(f) == 0 && !broken)
+		return 0;
+	fprintf(stderr, "kdbus-bench: tour: writing %s: %m\n", path);
+	return -EIO;
+}
+
 static int visit(const struct tour *t, const struct stop *stop)
 {
 	char path[PATH_SIZE];
 	FILE *text;
-	int r;
+	int r, e;
 
 	make_path(t, stop->name, ".txt", path);
 	text = fopen(path, "we");
@@ -144,7 +156,8 @@ static int visit(const struct tour *t, const struct stop *stop)
 	printf("\n==== %s: %s\n", stop->name, stop->title);
 	fflush(stdout);
 	r = run_stop(t, stop->name, text);
-	return fclose(text) == 0 ? r : -EIO;
+	e = close_written(text, path);
+	return r < 0 ? r : e;
 }
 
 /* ---- the page ---- */
@@ -199,6 +212,7 @@ static int write_page(const struct tour *t)
 	char path[PATH_SIZE];
 	unsigned int i;
 	FILE *page;
+	int r;
 
 	make_path(t, "index", ".html", path);
 	page = fopen(path, "we");
@@ -210,10 +224,10 @@ static int write_page(const struct tour *t)
 	for (i = 0; i < N_STOPS; i++)
 		put_section(t, &stops[i], page);
 	fputs("</body></html>\n", page);
-	if (fclose(page) == EOF)
-		return -EIO;
-	printf("\nTables and pictures: %s\n", path);
-	return 0;
+	r = close_written(page, path);
+	if (r == 0)
+		printf("\nTables and pictures: %s\n", path);
+	return r;
 }
 
 int command_tour(const struct options *o)
@@ -225,6 +239,10 @@ int command_tour(const struct options *o)
 	if (!t.folder) {
 		fprintf(stderr, "kdbus-bench: tour needs a folder to write to; for example: "
 				"--output kdbus-numbers\n");
+		return -EINVAL;
+	}
+	if (strlen(t.folder) > PATH_SIZE - FILE_NAME_SIZE) {
+		fprintf(stderr, "kdbus-bench: --output: the name of the folder is too long\n");
 		return -EINVAL;
 	}
 	if (mkdir(t.folder, 0777) < 0 && errno != EEXIST) {

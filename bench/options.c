@@ -179,17 +179,15 @@ static int number(const char *option, const char *value, uint64_t min, uint64_t 
 static int list(const char *option, char *value, uint64_t min, uint64_t max, const char *good,
 		uint64_t *ret, unsigned int *ret_n)
 {
-	char *copy = strdup(value), *save = NULL, *part;
+	char *copy = strdup(value), *rest = copy, *part;
 	unsigned int n = 0;
 	int r = copy ? 0 : -ENOMEM;
 
-	for (part = copy ? strtok_r(copy, ",", &save) : NULL; part && r == 0;
-	     part = strtok_r(NULL, ",", &save))
+	/* strsep(3): nothing between two commas is no number. */
+	while (r == 0 && (part = strsep(&rest, ",")))
 		r = n == OPTIONS_LIST_MAX ? bad(option, value, good) :
 					    number(option, part, min, max, good, &ret[n++]);
 	free(copy);
-	if (r == 0 && n == 0)
-		r = bad(option, value, good);
 	if (r == 0)
 		*ret_n = n;
 	return r;

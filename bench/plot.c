@@ -392,12 +392,44 @@ static int draw_and_run(const struct report *r, int svg, int script)
 	return child_run(argv, script, svg, false);
 }
 
+static int write_all(int fd, const char *p, size_t n)
+{
+	ssize_t done;
+
+	for (; n > 0; p += done, n -= (size_t)done) {
+		done = write(fd, p, n);
+		if (done < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+/* gnuplot does not look whether what it writes arrives: a full disk is found out here. */
+static int copy_drawing(int from, const char *path)
+{
+	int to = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), r = 0;
+	char buf[4096];
+	ssize_t n;
+
+	if (to < 0 || lseek(from, 0, SEEK_SET) < 0)
+		r = -errno;
+	while (r == 0 && (n = read(from, buf, sizeof(buf))) != 0)
+		if (n < 0)
+			r = -errno;
+		else
+			r = write_all(to, buf, (size_t)n);
+	if (to >= 0 && close(to) < 0 && r == 0)
+		r = -errno;
+	return r;
+}
+
 int plot_report(const struct report *r, const char *path)
 {
-	int script = memfd_create("plot", MFD_CLOEXEC);
-	int svg = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	int script = memfd_create("plot", MFD_CLOEXEC), svg = memfd_create("svg", MFD_CLOEXEC);
 	int e = script < 0 || svg < 0 ? -errno : draw_and_run(r, svg, script);
 
+	if (e == 0)
+		e = copy_drawing(svg, path);
 	if (script >= 0)
 		close(script);
 	if (svg >= 0)

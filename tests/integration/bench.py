@@ -7,6 +7,7 @@ usage: bench.py KDBUS-BENCH KDBUSD
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -399,6 +400,24 @@ def full_disk():
     if closed.returncode != 1 or 'standard output' not in closed.stderr:
         problems.append(f'closed: status {closed.returncode}: {closed.stderr}')
     check('a full disk under the standard output fails', problems)
+    full_files()
+
+
+def full_files():
+    """What did not arrive in a file is no success either."""
+    few = ('--quick', '--repeat', '1', '--count', '9')
+    os.mkdir(path('full'))
+    os.symlink('/dev/full', path('full/chart.txt'))
+    cases = [(['pipe', *few, '--json', '/dev/full'], '--json'),
+             (['tour', '--count', '2', '--output', path('full')], 'chart.txt')]
+    if shutil.which('gnuplot'):
+        cases.append((['pipe', *few, '--plot', '/dev/full'], '--plot'))
+    problems = []
+    for args, words in cases:
+        run = bench(*args)
+        if run.returncode != 1 or words not in run.stderr or 'No space' not in run.stderr:
+            problems.append(f'{args}: status {run.returncode}: {run.stderr}')
+    check('a full disk under a file fails', problems)
 
 
 def limits():
@@ -477,6 +496,8 @@ def refusals():
         (['compare', '--against', 'pigeon', path('pipe.json'), path('pipe.json')], 'pigeon'),
         (['tour'], '--output'),
         (['tour', '--output', path('no/such/folder')], 'cannot make'),
+        (['tour', '--output', './' * 250 + path('t')], 'too long'),
+        *((['chart', '--sizes', sizes], "'' is not valid") for sizes in ('', ',', '1,,2', '1,')),
         (['scale', '--pin', '0'], 'has no option --pin'),
         (['scale', '--sizes', '100'], 'at most 64'),
         (['pipe', 'surplus'], 'arguments'),
