@@ -120,6 +120,18 @@ static double typical_error2(struct judgement *j)
 	return n ? stats_median(j->scratch, n) : 0;
 }
 
+/* As if it were a single row's: what disturbed that has disturbed the others, too. */
+static double typical_df(const struct judgement *j)
+{
+	double df = 0;
+	unsigned int i;
+
+	for (i = 0; i < j->n; i++)
+		if (j->rows[i].a && j->diffs[i].testable)
+			df = fmax(df, j->diffs[i].e.df);
+	return df;
+}
+
 /* By the median deviation: a few rows that did get slower must not count as noise. */
 static int estimate_between(struct judgement *j)
 {
@@ -156,11 +168,13 @@ static bool all_testable(const struct judgement *j, unsigned int group)
 
 /*
  * The rows are the repetitions here: what they scatter has all errors in it but a common one. That
- * is there, as the rows share processes; it is taken to be as large as what tells rows apart.
+ * is there, as the rows share processes, and what disturbed a repetition of one has disturbed its
+ * neighbours: it is taken to be as large as what tells rows apart, or as a typical row's error.
  */
-static void estimate_group(struct judgement *j, unsigned int group, struct difference *d)
+static void estimate_group(struct judgement *j, unsigned int group,
+			   const struct stats_estimate *typical, struct difference *d)
 {
-	const struct stats_estimate common = {
+	const struct stats_estimate least = {
 		.error2 = fmax(j->between.error2, BETWEEN_ASSUMED * BETWEEN_ASSUMED),
 		.df = INFINITY,
 	};
@@ -175,12 +189,12 @@ static void estimate_group(struct judgement *j, unsigned int group, struct diffe
 		squares += pow(j->scratch[i] - d->e.mean, 2);
 	d->e.error2 = n > 1 ? squares / n / (n - 1) : 0;
 	d->e.df = n - 1;
-	add_error(&d->e, &common);
+	add_error(&d->e, typical->error2 > least.error2 ? typical : &least);
 }
 
 static int estimate_all(struct judgement *j)
 {
-	double typical;
+	struct stats_estimate typical;
 	unsigned int i;
 	int r = 0;
 
@@ -189,13 +203,13 @@ static int estimate_all(struct judgement *j)
 			r = estimate_row(&j->rows[i], &j->diffs[i]);
 	if (r == 0)
 		r = estimate_between(j);
-	typical = typical_error2(j);
+	typical = (struct stats_estimate){ .error2 = typical_error2(j), .df = typical_df(j) };
 	for (i = 0; i < j->n && r == 0; i++) {
 		if (!j->rows[i].a) {
-			estimate_group(j, j->rows[i].group, &j->diffs[i]);
+			estimate_group(j, j->rows[i].group, &typical, &j->diffs[i]);
 			continue;
 		}
-		j->diffs[i].e.error2 = fmax(j->diffs[i].e.error2, typical);
+		j->diffs[i].e.error2 = fmax(j->diffs[i].e.error2, typical.error2);
 		add_error(&j->diffs[i].e, &j->between);
 	}
 	return r;

@@ -17,7 +17,9 @@
  *    first, a row has at least the median of all rows: a few samples that agree
  *    by luck prove nothing.
  * 3. Beside each row, all rows of a subject are judged together, by how well
- *    they agree: small differences that all of them show are seen that way.
+ *    they agree: small differences that all of them show are seen that way. What
+ *    disturbs a repetition does so to all rows alike, so their agreement alone
+ *    proves nothing: a subject's error is no less than that of a typical row.
  * 4. All these tests are one family under Holm's procedure, in
  *    both directions: the probability that a table in which nothing changed says
  *    anything is JUDGE_ALPHA.

@@ -17,7 +17,8 @@
 #include "judge.h"
 #include "stats.h"
 
-#define THRESHOLD 1.05
+#define THRESHOLD   1.05
+#define SAMPLES_MAX 60
 
 /* ---- noise ---- */
 
@@ -45,6 +46,7 @@ struct noise {
 	double sample;
 	double cell; /* of a row and subject, from run to run */
 	double run; /* of all rows alike */
+	double turn; /* of all rows of a subject in one repetition, which are neighbours */
 	double stolen; /* share of samples that something else took time from */
 	double twofold; /* share of samples with processes on two CPUs: twice as long */
 };
@@ -54,6 +56,7 @@ static const struct noise noises[] = {
 	{ .name = "exact", .sample = 0.001, .cell = 0.008, .run = 0.005 },
 	{ .name = "pinned, disturbed", .sample = 0.04, .cell = 0.01, .run = 0.01, .stolen = 0.1 },
 	{ .name = "not pinned", .sample = 0.05, .cell = 0.02, .run = 0.01, .twofold = 0.3 },
+	{ .name = "by turns", .sample = 0.05, .cell = 0.02, .run = 0.01, .turn = 0.3 },
 	{ .name = "busy", .sample = 0.5, .cell = 0.05, .run = 0.02, .stolen = 0.3 },
 };
 #define N_NOISES (sizeof(noises) / sizeof(noises[0]))
@@ -81,13 +84,24 @@ struct table {
 	unsigned int n;
 };
 
-static void fill(const struct noise *noise, double *to, unsigned int n, double centre)
+/* @turns: what each of the @n repetitions has done to all rows of the subject */
+static void fill(const struct noise *noise, double *to, unsigned int n, double centre,
+		 const double *turns)
 {
 	unsigned int i;
 
 	centre += noise->cell * normal();
 	for (i = 0; i < n; i++)
-		to[i] = one_sample(noise, centre);
+		to[i] = one_sample(noise, centre + turns[i]);
+}
+
+/* The repetitions of a subject in two runs */
+static void take_turns(const struct noise *noise, double *turns, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		turns[i] = noise->turn > 0 ? noise->turn * normal() : 0;
 }
 
 /* Two runs of the same; the second is @factor times as slow in the first @slower rows. */
@@ -97,15 +111,18 @@ static struct table simulate(const struct shape *s, const struct noise *noise, u
 	unsigned int cells = s->rows * s->subjects, i;
 	double drift_a = noise->run * normal(), drift_b = noise->run * normal();
 	struct table t = { .n = cells + s->subjects };
-	double *at;
+	double turns[2 * SAMPLES_MAX], *at;
 
+	assert_true(s->samples <= SAMPLES_MAX);
 	at = t.samples = calloc((size_t)cells * 2 * s->samples, sizeof(double));
 	t.rows = calloc(t.n, sizeof(*t.rows));
 	assert_true(t.samples && t.rows);
 	for (i = 0; i < cells; i++, at += 2 * s->samples) {
-		fill(noise, at, s->samples, 9 + drift_a);
+		if (i % s->rows == 0)
+			take_turns(noise, turns, 2 * s->samples);
+		fill(noise, at, s->samples, 9 + drift_a, turns);
 		fill(noise, at + s->samples, s->samples,
-		     9 + drift_b + (i < slower ? log(factor) : 0));
+		     9 + drift_b + (i < slower ? log(factor) : 0), turns + s->samples);
 		t.rows[i] = (struct judge_row){ at, at + s->samples, s->samples, s->samples,
 						i / s->rows };
 	}
