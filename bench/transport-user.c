@@ -8,6 +8,7 @@
 
 #include <libkdbus.h>
 
+#include "peers.h"
 #include "transport.h"
 
 #define CALL_TIMEOUT_NS 60000000000ULL
@@ -79,6 +80,12 @@ static int check(struct link *l, const struct job *job, struct libkdbus *h,
 	return link_check_mapped(l, job, data, size);
 }
 
+/*
+ * A sixth of a pool is what a sender may have waiting in it. Two of the largest messages must fit:
+ * one that the receiver has answered and is about to give back, and the next one.
+ */
+static const struct libkdbus_options roomy = { .pool_size = 8ULL * 2 * PEER_KDBUS_MAX };
+
 /* Asleep until there is a message: in the library, or in poll(2) as an event loop would. */
 static int await(struct link *l, struct libkdbus *h, bool in_poll, const struct kdbus_msg **ret)
 {
@@ -125,7 +132,7 @@ static int serve_user(struct link *l)
 {
 	const struct kdbus_msg *msg;
 	struct libkdbus *h;
-	int r = libkdbus_connect(l->address, NULL, &h);
+	int r = libkdbus_connect(l->address, &roomy, &h);
 
 	if (r < 0)
 		return failed(l, r, "connecting");
@@ -155,7 +162,7 @@ static int open_user(struct link *l)
 
 	if (!c)
 		return link_error(l, -ENOMEM, "out of memory");
-	r = libkdbus_connect(l->address, NULL, &c->h);
+	r = libkdbus_connect(l->address, &roomy, &c->h);
 	if (r < 0) {
 		free(c);
 		return failed(l, r, "connecting");
