@@ -374,7 +374,7 @@ static void read_pidns_chain(struct creds *c, int proc)
 /* Whoever is in the daemon's namespace alone nobody below it sees, nor its parent. */
 static void read_parent(struct creds *c)
 {
-	u64 ids[PIDNS_LEVELS];
+	u64 ids[PIDNS_LEVELS] = { 0 };
 	char *status;
 	size_t i;
 	int proc;

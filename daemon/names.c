@@ -160,7 +160,8 @@ static void move_released(struct client *c)
 
 	list_for_each_entry(r, &c->released, entry) {
 		now = acting_owner(bus_of(&c->peer), r->name);
-		if (now.id != r->name_id || now.peer->conn.kind != CORE_KIND_ACTIVATOR)
+		if (!now.peer || now.id != r->name_id ||
+		    now.peer->conn.kind != CORE_KIND_ACTIVATOR)
 			continue;
 		links_note_move(&c->peer, now.peer, r->name_id);
 		links_settle_move(true);

@@ -40,6 +40,7 @@ static inline void list_add_tail(struct list_head *entry, struct list_head *head
 
 static inline void list_del_init(struct list_head *entry)
 {
+	/* It is on a list. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 	entry->prev->next = entry->next;
 	entry->next->prev = entry->prev;
 	INIT_LIST_HEAD(entry);

@@ -41,7 +41,7 @@ static void give_back(struct cbuf *buf)
 		free(buf);
 		return;
 	}
-	while (spare.bytes + buf->room > SPARE_MAX) {
+	while (spare.first && spare.bytes + buf->room > SPARE_MAX) {
 		for (link = &spare.first; (*link)->next; link = &(*link)->next)
 			;
 		spare.bytes -= (*link)->room;

@@ -234,11 +234,12 @@ static void put_interfaces(FILE *out, bool everything)
 {
 	const struct driver_table *const *table;
 	const struct driver_method *method;
+	const struct driver_table *t;
 	size_t i;
 
-	for (table = driver_tables; *table; table++) {
-		for (i = 0; i < (*table)->n_methods; i++) {
-			method = &(*table)->methods[i];
+	for (table = driver_tables; (t = *table); table++) {
+		for (i = 0; i < t->n_methods; i++) {
+			method = &t->methods[i];
 			if (!is_first(method, everything))
 				continue;
 			fprintf(out, "  <interface name=\"%s\">\n", method->interface);

@@ -242,12 +242,10 @@ static void route_active(struct cpeer *c, struct cmsg *m)
 {
 	if (m->header.frame.type > DBUSP_SIGNAL)
 		return; /* of a later version of the protocol */
-	if (is_for_driver(m))
+	if (is_for_driver(m) || (!m->header.destination.s && !cmsg_is_signal(m)))
 		driver_call(c, m);
 	else if (m->header.destination.s)
 		route_unicast(c, m);
-	else if (!cmsg_is_signal(m))
-		driver_call(c, m);
 	else
 		route_broadcast(c->classic, m);
 }

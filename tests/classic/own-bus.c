@@ -37,6 +37,7 @@ static void write_config(const struct own_bus *bus, const char *config)
 static void run(const struct own_bus *bus, int print, unsigned int fd_limit)
 {
 	const struct rlimit limit = { fd_limit, fd_limit };
+	const char *kdbusd = getenv("KDBUSD");
 	char domain[96], config[96], address[32];
 
 	snprintf(domain, sizeof(domain), "--domain=%s/domain", bus->folder);
@@ -44,7 +45,8 @@ static void run(const struct own_bus *bus, int print, unsigned int fd_limit)
 	snprintf(address, sizeof(address), "--print-address=%d", print);
 	if (fd_limit)
 		setrlimit(RLIMIT_NOFILE, &limit);
-	execl(getenv("KDBUSD"), "kdbusd", "--nofork", domain, config, address, (char *)NULL);
+	if (kdbusd)
+		execl(kdbusd, "kdbusd", "--nofork", domain, config, address, (char *)NULL);
 	_exit(127);
 }
 

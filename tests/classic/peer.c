@@ -25,7 +25,7 @@ static socklen_t fill_address(struct sockaddr_un *sa)
 	size_t len;
 
 	if (!address)
-		fail_msg("DBUS_ADDRESS is not set");
+		address = "DBUS_ADDRESS is not set";
 	memset(sa, 0, sizeof(*sa));
 	sa->sun_family = AF_UNIX;
 	if (!strncmp(address, path, sizeof(path) - 1)) {
