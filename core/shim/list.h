@@ -40,7 +40,6 @@ static inline void list_add_tail(struct list_head *entry, struct list_head *head
 
 static inline void list_del_init(struct list_head *entry)
 {
-	/* It is on a list. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 	entry->prev->next = entry->next;
 	entry->next->prev = entry->prev;
 	INIT_LIST_HEAD(entry);
@@ -49,6 +48,7 @@ static inline void list_del_init(struct list_head *entry)
 /* A deleted entry must not be walked: its pointers lead nowhere. */
 static inline void list_del(struct list_head *entry)
 {
+	/* It is on a list. NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
 	entry->prev->next = entry->next;
 	entry->next->prev = entry->prev;
 	entry->next = NULL;
