@@ -3,6 +3,7 @@
 #include "activate.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -245,6 +246,14 @@ static void begin(struct activation *a, const struct service_file *service)
 	}
 }
 
+static void fail_unknown(struct activation *a)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "The name %s was not provided by any .service files", a->name);
+	activation_fail(a, DBUS_ERROR("ServiceUnknown"), text);
+}
+
 void activate_begin(struct classic *k)
 {
 	const struct service_file *service;
@@ -256,6 +265,8 @@ void activate_begin(struct classic *k)
 		service = services_find(k->services, a->name);
 		if (service)
 			begin(a, service);
+		else
+			fail_unknown(a); /* its file went in the round in which it was asked for */
 	}
 }
 

@@ -87,9 +87,21 @@ static void free_partial(struct cpeer *c, bool close)
 	for (i = 0; close && i < p->n_fds; i++)
 		reaper_close(reaper_of(c), p->fds[i]);
 	timeout_clear(c->classic, &p->timeout);
+	account_drop(c->account, p->charged);
 	cbuf_unref(p->buf);
 	free(p);
 	c->in = NULL;
+}
+
+/* @n bytes more have come of what is begun. On failure the peer is doomed. */
+static bool charge(struct partial *p, size_t n)
+{
+	if (account_hold(p->peer->account, n) < 0) {
+		cpeer_doom(p->peer, "its user has begun more messages than there is room for");
+		return false;
+	}
+	p->charged += n;
+	return true;
 }
 
 void input_free(struct cpeer *c)
@@ -123,6 +135,7 @@ static void keep(struct take *t, struct cbuf *buf, size_t have)
 	memcpy(p->fds, t->fds + t->first_fd, n * sizeof(int));
 	t->first_fd = t->n_fds;
 	c->in = p;
+	charge(p, have);
 	if (n)
 		timeout_set(c->classic, &p->timeout,
 			    (u64)classic_limits(c->classic)->pending_fd_timeout);
@@ -310,7 +323,8 @@ static void recall_fds(struct take *t)
 static bool grow(struct cpeer *c, size_t n)
 {
 	c->in->have += n;
-	return resize(c) == 0 && c->in->sized && c->in->have == c->in->buf->size;
+	return charge(c->in, n) && resize(c) == 0 && c->in->sized &&
+	       c->in->have == c->in->buf->size;
 }
 
 static void go_on(struct take *t, const unsigned char *rest, size_t size)

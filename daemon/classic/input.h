@@ -10,7 +10,9 @@
  *    for all of it, and from then on is received into: each byte is copied at most once.
  * 2. A message is checked completely before anybody else sees a byte of it. What breaks a rule ends
  *    the peer.
- * 3. Descriptors belong to the first message from there on that asks for some. One that asks for
+ * 3. What has come of a begun message is on the account of the peer's user; the peer with which
+ *    that has too much ends.
+ * 4. Descriptors belong to the first message from there on that asks for some. One that asks for
  *    more than have come by its last byte ends the peer, and so do descriptors nobody asks for.
  */
 
@@ -29,12 +31,14 @@
  * @have:	bytes of it
  * @sized:	@buf is as long as the message; else as what says how long that is
  * @fds, @n_fds: descriptors that no message has asked for
+ * @charged:	bytes of it on the account of the peer's user
  * @timeout:	set while there are some: pending_fd_timeout
  */
 struct partial {
 	struct cbuf *buf;
 	size_t have;
 	bool sized;
+	size_t charged;
 	struct cpeer *peer;
 	struct timeout timeout;
 	unsigned int n_fds;

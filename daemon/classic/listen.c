@@ -379,6 +379,11 @@ int listen_start(struct classic *k)
 	size_t i;
 	int r = 0;
 
+	if (!mechanisms(k->config)) {
+		log_line("nobody could authenticate: of what <auth> lists, EXTERNAL is supported, "
+			 "and ANONYMOUS with <allow_anonymous/>");
+		return -EPROTONOSUPPORT;
+	}
 	for (i = 0; i < k->config->listen.n && r == 0; i++)
 		r = listen_text(k, k->config->listen.items[i]);
 	if (r < 0)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "timer.h"
 
+#define TIMER_MAX_MS (1ULL << 40) /* what is configured to take longer takes as long as that */
+
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -82,7 +84,7 @@ void timeout_set(struct classic *k, struct timeout *t, u64 ms)
 	struct rb_node **link = &k->timer->timeouts.rb_node, *parent = NULL;
 
 	timeout_clear(k, t);
-	t->at = daemon_now(k->daemon) + ms * 1000000;
+	t->at = daemon_now(k->daemon) + min_t(u64, ms, TIMER_MAX_MS) * 1000000;
 	while (*link) {
 		parent = *link;
 		link = t->at < rb_entry(parent, struct timeout, node)->at ? &parent->rb_left :

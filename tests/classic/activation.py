@@ -10,6 +10,7 @@ options.
 import os
 import signal
 import sys
+import threading
 
 import dbus
 import dbus.mainloop.glib
@@ -50,8 +51,11 @@ class Tests:
         self.services = os.path.join(self.scratch, 'services')
         os.mkdir(self.services)
         self.log = os.path.join(self.scratch, 'starts')
+        # The slow service begins when something is written here.
+        self.gate = os.path.join(self.scratch, 'gate')
+        os.mkfifo(self.gate)
         self.service('org.example.Good', f'{echo} serve org.example.Good')
-        self.service('org.example.Slow', self.script('sleep 1', f'{echo} serve org.example.Slow'))
+        self.service('org.example.Slow', self.script(f'read go <{self.gate}', f'{echo} serve org.example.Slow'))
         self.service('org.example.Exits', self.script('exit 42'))
         self.service('org.example.Killed', self.script('kill -USR1 $$'))
         self.service('org.example.Missing', '/nowhere/program')
@@ -129,6 +133,10 @@ class Tests:
         self.quit('org.example.Forks')
         self.plan.check('a program that leaves a daemon behind', [])
 
+    def open_gate(self):
+        with open(self.gate, 'w', encoding='utf-8') as gate:
+            gate.write('go\n')
+
     def order(self):
         """Messages of several callers wait, and arrive in order; the service starts once."""
         loop = GLib.MainLoop()
@@ -148,6 +156,9 @@ class Tests:
         for number in range(expected):
             self.connection.call_async('org.example.Slow', '/org/example/echo', FACE, 'Echo', 's',
                                        (str(number),), answered, failed)
+        # In order behind the calls: they have been taken.
+        self.driver.GetId()
+        self.open_gate()
         loop.run()
         problems = []
         if answers != list(range(expected)):
@@ -211,7 +222,10 @@ class Tests:
         other.close()
         while other.get_is_connected():
             pass
+        gate = threading.Thread(target=self.open_gate)
+        gate.start()
         ok = self.echo('org.example.Slow', 'x') == 'x'
+        gate.join()
         self.plan.check('a caller that left is forgotten', [] if ok else ['wrong answer'])
         self.quit('org.example.Slow')
 

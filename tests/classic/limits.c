@@ -469,6 +469,57 @@ static void test_rules(void **state)
 	peer_close(&p);
 }
 
+/* ---- begun messages ---- */
+
+/* As many bytes of a message as are asked for; its length says that there is one more. */
+static void begin_message(struct peer *p, size_t len)
+{
+	uint8_t *data = calloc(1, len);
+	uint32_t body = (uint32_t)(len - DBUSP_FIXED_LEN - 16 + 1), fields = 16, serial = 1;
+
+	assert_non_null(data);
+	memcpy(data, "l\1\0\1", 4);
+	memcpy(data + 4, &body, 4);
+	memcpy(data + 8, &serial, 4);
+	memcpy(data + 12, &fields, 4);
+	peer_write(p, data, len);
+	free(data);
+}
+
+/* 256 MiB are what a user may have waiting: eight times 30 MiB fit, nine times do not. */
+static void test_begun_messages(void **state)
+{
+	enum { FIT = 8, SIZE = 30 << 20 };
+	static struct own_bus bus;
+	struct peer begun[FIT];
+	struct peer more;
+	unsigned int i;
+
+	own_bus_start(&bus, "", 0);
+	WITH(p);
+	for (i = 0; i < FIT; i++) {
+		peer_join(&begun[i]);
+		begin_message(&begun[i], SIZE);
+		ping(&p);
+	}
+	peer_join(&more);
+	begin_message(&more, SIZE);
+	want_end(&more);
+	peer_close(&more);
+	/* Once the others have gone there is room again. */
+	for (i = 0; i < FIT; i++)
+		peer_close(&begun[i]);
+	for (i = 0; i < FIT; i++) {
+		peer_join(&begun[i]);
+		begin_message(&begun[i], SIZE);
+	}
+	ping(&p);
+	for (i = 0; i < FIT; i++)
+		peer_close(&begun[i]);
+	peer_close(&p);
+	assert_int_equal(own_bus_stop(&bus), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -481,6 +532,7 @@ int main(void)
 		cmocka_unit_test(test_auth_timeout),
 		cmocka_unit_test(test_descriptors_in_pieces),
 		cmocka_unit_test(test_asks_for_more_than_it_may_have),
+		cmocka_unit_test(test_begun_messages),
 		cmocka_unit_test_setup_teardown(test_calls, start, stop),
 		cmocka_unit_test(test_reply_timeout),
 		cmocka_unit_test_setup_teardown(test_names, start, stop),

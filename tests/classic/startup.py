@@ -271,6 +271,14 @@ def user_that_is_not_there():
             yield f'{result}'
 
 
+def nothing_to_authenticate_with():
+    with Place() as place:
+        place.config('<auth>DBUS_COOKIE_SHA1</auth>' + OPEN)
+        result = place.run('--nofork')
+        if not result.returncode or 'nobody could authenticate' not in result.stderr:
+            yield f'{result}'
+
+
 def private_domains():
     """Two at once do not meet, and leave nothing behind."""
     with Place() as one, Place() as two:
@@ -440,6 +448,7 @@ def main():
     plan.check('new services are announced', new_services_are_announced())
     if not REFERENCE:
         plan.check('links and new directories', symbolic_links_and_new_directories_are_watched())
+        plan.check('nothing to authenticate with', nothing_to_authenticate_with())
     if ROOT:
         plan.check('as another user', another_user())
         plan.check('others need a rule to connect', others_need_a_rule())
