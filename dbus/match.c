@@ -15,18 +15,6 @@ bool dbusp_match_equal(const struct dbusp_match *a, const struct dbusp_match *b)
 	return a->size == b->size && !memcmp(a, b, a->size);
 }
 
-/* FNV-1a */
-uint32_t dbusp_match_hash(const struct dbusp_match *match)
-{
-	const uint8_t *p = (const uint8_t *)match;
-	uint32_t hash = 2166136261u;
-	size_t i;
-
-	for (i = 0; i < match->size; i++)
-		hash = (hash ^ p[i]) * 16777619u;
-	return hash;
-}
-
 static struct dbusp_str text_at(const struct dbusp_match *m, struct dbusp_match_text t)
 {
 	return (struct dbusp_str){ (const char *)m + t.at, t.len };

@@ -116,16 +116,6 @@ size_t dbusp_match_size(const struct dbusp_match *match);
 bool dbusp_match_equal(const struct dbusp_match *a, const struct dbusp_match *b);
 
 /**
- * dbusp_match_hash() - a number that is the same for equal rules
- * @match: a rule
- *
- * Not keyed: for tables whose chains are bounded by a limit on rules.
- *
- * Return: the number.
- */
-uint32_t dbusp_match_hash(const struct dbusp_match *match);
-
-/**
  * dbusp_match_get() - the text of a condition
  * @match: a rule
  * @key: one of DBUSP_MATCH_SENDER, _INTERFACE, _MEMBER, _PATH, _PATH_NAMESPACE, _DESTINATION

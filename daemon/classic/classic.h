@@ -32,6 +32,7 @@
 #include "daemon/client.h"
 #include "config.h"
 #include "dbus/args.h"
+#include "dbus/hash.h"
 #include "dbus/header.h"
 #include "dbus/sasl.h"
 #include "dbus/str.h"
@@ -235,6 +236,7 @@ static inline struct dbusp_str cpeer_name(const struct cpeer *c)
  * @services:	what can be activated (service-file.h)
  * @activations: what is being started, and the messages that wait for it (activate.h)
  * @systemd_activation: services that name a unit are started by systemd
+ * @hash_key:	of the tables that clients fill
  * @monitors:	struct monitor.entry (monitor.h)
  * @listeners:	struct listener.entry
  * @address:	all addresses it listens at, each with its guid, separated by ';'
@@ -264,6 +266,7 @@ struct classic {
 	struct services *services;
 	struct activations *activations;
 	bool systemd_activation;
+	struct dbusp_hash_key hash_key;
 	struct list_head monitors;
 	struct list_head listeners;
 	char *address;

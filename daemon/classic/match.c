@@ -43,25 +43,15 @@ static uint32_t mix(uint32_t h)
 	return h ^ h >> 16;
 }
 
-/* Continues over more bytes, so that the prefixes of a text cost no more than the text. */
-static uint32_t hash_more(uint32_t h, const char *s, size_t len)
-{
-	while (len--)
-		h = (h ^ (unsigned char)*s++) * 0x01000193U;
-	return h;
-}
-
-#define HASH_START 0x811c9dc5U
-
 /* Each part is told from the others by what it is, so that they may be added in any order. */
-static uint32_t part(uint32_t h, unsigned int what)
+static uint32_t part(uint64_t h, unsigned int what)
 {
-	return mix(h + what * 0x9e3779b9U);
+	return mix((uint32_t)(h ^ h >> 32) + what * 0x9e3779b9U);
 }
 
-static uint32_t part_of(struct dbusp_str s, unsigned int what)
+static uint32_t part_of(const struct matches *m, struct dbusp_str s, unsigned int what)
 {
-	return part(hash_more(HASH_START, s.s, s.len), what);
+	return part(dbusp_hash_of(&m->key, s.s, s.len), what);
 }
 
 static uint32_t shape_key(uint8_t shape)
@@ -69,44 +59,50 @@ static uint32_t shape_key(uint8_t shape)
 	return shape * 0x85ebca6bU;
 }
 
-static void add_text(const struct dbusp_match *m, enum dbusp_match_key key, unsigned int what,
-		     uint8_t *shape, uint32_t *sum)
-{
-	struct dbusp_str text = dbusp_match_get(m, key);
+/* The key of a rule while it is made */
+struct filing {
+	const struct matches *matches;
+	const struct dbusp_match *rule;
+	uint32_t sum;
+	uint8_t shape;
+};
 
-	if (!(m->keys & key))
+static void add_text(struct filing *f, enum dbusp_match_key key, unsigned int what)
+{
+	if (!(f->rule->keys & key))
 		return;
-	*shape |= (uint8_t)what;
-	*sum += part_of(text, what);
+	f->shape |= (uint8_t)what;
+	f->sum += part_of(f->matches, dbusp_match_get(f->rule, key), what);
 }
 
-static void add_arg0(const struct dbusp_match *m, uint8_t *shape, uint32_t *sum)
+static void add_arg0(struct filing *f)
 {
+	const struct dbusp_match *m = f->rule;
 	unsigned int what;
 
 	if (!m->n_args || m->args[0].index || m->args[0].kind == DBUSP_ARG_PATH)
 		return;
 	what = m->args[0].kind == DBUSP_ARG_EQUAL ? BY_ARG0 : BY_ARG0_PREFIX;
 	/* Two kinds of prefix at once would be a product. */
-	if (what == BY_ARG0_PREFIX && *shape & BY_PATH_PREFIX)
+	if (what == BY_ARG0_PREFIX && f->shape & BY_PATH_PREFIX)
 		return;
-	*shape |= (uint8_t)what;
-	*sum += part_of(dbusp_match_arg_text(m, 0), what);
+	f->shape |= (uint8_t)what;
+	f->sum += part_of(f->matches, dbusp_match_arg_text(m, 0), what);
 }
 
-static uint8_t shape_of(const struct dbusp_match *m, uint32_t *ret_key)
+static uint8_t shape_of(const struct matches *matches, const struct dbusp_match *rule,
+			uint32_t *ret_key)
 {
-	uint8_t shape = 0;
-	uint32_t sum = 0;
+	struct filing f = { .matches = matches, .rule = rule };
 
-	add_text(m, DBUSP_MATCH_SENDER, BY_SENDER, &shape, &sum);
-	add_text(m, DBUSP_MATCH_INTERFACE, BY_INTERFACE, &shape, &sum);
-	add_text(m, DBUSP_MATCH_MEMBER, BY_MEMBER, &shape, &sum);
-	add_text(m, DBUSP_MATCH_PATH, BY_PATH, &shape, &sum);
-	add_text(m, DBUSP_MATCH_PATH_NAMESPACE, BY_PATH_PREFIX, &shape, &sum);
-	add_arg0(m, &shape, &sum);
-	*ret_key = sum + shape_key(shape);
-	return shape;
+	add_text(&f, DBUSP_MATCH_SENDER, BY_SENDER);
+	add_text(&f, DBUSP_MATCH_INTERFACE, BY_INTERFACE);
+	add_text(&f, DBUSP_MATCH_MEMBER, BY_MEMBER);
+	add_text(&f, DBUSP_MATCH_PATH, BY_PATH);
+	add_text(&f, DBUSP_MATCH_PATH_NAMESPACE, BY_PATH_PREFIX);
+	add_arg0(&f);
+	*ret_key = f.sum + shape_key(f.shape);
+	return f.shape;
 }
 
 /* ---- tables ---- */
@@ -171,9 +167,9 @@ static void index_remove(struct match_index *index, struct rule *rule)
 static size_t own_bucket(const struct matches *m, const struct cpeer *owner,
 			 const struct dbusp_match *match)
 {
-	uint32_t h = dbusp_match_hash(match) + (uint32_t)owner->conn.id * 0x9e3779b9U;
+	uint64_t h = dbusp_hash_of(&m->key, match, dbusp_match_size(match));
 
-	return mix(h) & (m->n_own_buckets - 1);
+	return mix((uint32_t)h + (uint32_t)owner->conn.id * 0x9e3779b9U) & (m->n_own_buckets - 1);
 }
 
 static int grow_own(struct matches *m)
@@ -224,7 +220,10 @@ static struct match_index *index_for(struct matches *m, const struct dbusp_match
 int matches_init(struct classic *k)
 {
 	k->matches = calloc(1, sizeof(*k->matches));
-	return k->matches ? grow_own(k->matches) : -ENOMEM;
+	if (!k->matches)
+		return -ENOMEM;
+	k->matches->key = k->hash_key;
+	return grow_own(k->matches);
 }
 
 void matches_free(struct classic *k)
@@ -240,6 +239,7 @@ void matches_free(struct classic *k)
 
 static struct rule *new_rule(struct cpeer *c, const struct dbusp_match *match)
 {
+	struct matches *m = c->classic->matches;
 	size_t size = dbusp_match_size(match);
 	struct rule *rule = malloc(offsetof(struct rule, match) + size);
 
@@ -249,7 +249,7 @@ static struct rule *new_rule(struct cpeer *c, const struct dbusp_match *match)
 	memcpy(&rule->match, match, size);
 	rule->owner = c;
 	rule->count = 1;
-	rule->shape = shape_of(match, &rule->key);
+	rule->shape = shape_of(m, match, &rule->key);
 	return rule;
 }
 
@@ -428,7 +428,7 @@ static void read_arg0(struct search *s)
 	if (s->arg_ready)
 		return;
 	s->arg0 = dbusp_args_get(args_of(s->m), 0).text;
-	s->arg_hash = part_of(s->arg0, BY_ARG0);
+	s->arg_hash = part_of(s->classic->matches, s->arg0, BY_ARG0);
 	s->arg_ready = true;
 }
 
@@ -436,19 +436,22 @@ static void read_arg0(struct search *s)
 static void look_prefixes(struct search *s, uint32_t key, struct dbusp_str text, char separator,
 			  unsigned int what)
 {
-	uint32_t h = HASH_START, i, from = 0;
+	const struct dbusp_hash_key *hash_key = &s->classic->matches->key;
+	struct dbusp_hash h;
+	uint32_t i, from = 0;
 
+	dbusp_hash_begin(&h, hash_key);
 	for (i = 0; i <= text.len && i <= DBUSP_MATCH_TEXT_MAX; i++) {
 		if (i < text.len && text.s[i] != separator)
 			continue;
-		h = hash_more(h, text.s + from, i - from);
+		dbusp_hash_add(&h, text.s + from, i - from);
 		from = i;
 		if (i)
-			look(s, key + part(h, what));
+			look(s, key + part(dbusp_hash_end(&h), what));
 	}
 	/* The root of all paths is a prefix that ends in a separator. */
 	if (separator == '/' && text.len > 1)
-		look(s, key + part(hash_more(HASH_START, "/", 1), what));
+		look(s, key + part(dbusp_hash_of(hash_key, "/", 1), what));
 }
 
 static void look_arg(struct search *s, uint8_t shape, uint32_t key)
@@ -491,13 +494,13 @@ static void look_senders(struct search *s, uint8_t shape, uint32_t key)
 	const struct core_name_record *record;
 	struct dbusp_str name;
 
-	look_path(s, shape, key + part_of(s->m->sender, BY_SENDER));
+	look_path(s, shape, key + part_of(s->classic->matches, s->m->sender, BY_SENDER));
 	if (!s->m->from)
 		return;
 	core_name_holder_for_each(record, &s->m->from->conn.names) {
 		name = dbusp_str(record->name->name);
 		if (core_name_record_owns(record))
-			look_path(s, shape, key + part_of(name, BY_SENDER));
+			look_path(s, shape, key + part_of(s->classic->matches, name, BY_SENDER));
 	}
 }
 
@@ -571,9 +574,9 @@ void match_find(struct classic *k, struct cmsg *m, const struct peer *to,
 						  .sender_is = sender_is,
 						  .destination_is = destination_is,
 						  .userdata = &s };
-	s.interface = part_of(h->interface, BY_INTERFACE);
-	s.member = part_of(h->member, BY_MEMBER);
-	s.path = part_of(h->path, BY_PATH);
+	s.interface = part_of(k->matches, h->interface, BY_INTERFACE);
+	s.member = part_of(k->matches, h->member, BY_MEMBER);
+	s.path = part_of(k->matches, h->path, BY_PATH);
 	if (!to)
 		look_all(&s, &k->matches->plain);
 	look_all(&s, &k->matches->eaves);

@@ -16,9 +16,11 @@
  * 4. What is filed under a key is tested with dbusp_match_test(): the key is a hash and no proof.
  * 5. A rule that a peer adds again is counted. Finding it among the peer's own is O(1).
  * 6. Tables grow by doubling and never shrink.
+ * 7. Hashes are keyed: nobody can write rules that meet in one place of a table.
  */
 
 #include "classic.h"
+#include "dbus/hash.h"
 
 struct rule;
 
@@ -34,6 +36,7 @@ struct match_index {
 };
 
 struct matches {
+	struct dbusp_hash_key key;
 	struct match_index plain;
 	struct match_index eaves;
 	struct rule **own; /* by owner and rule, to be found again */

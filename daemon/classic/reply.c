@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Who waits for what: a hash table of calls by caller and serial, and lists of them by caller and
- * by callee for their ends. Every operation is O(1), ends are O(calls of the peer).
+ * by callee for their ends. Every operation is O(1), ends are O(calls of the peer). Callers choose
+ * their serials, so hashes are keyed.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ struct call {
 #define SPARE_MAX 256
 
 struct replies {
+	struct dbusp_hash_key key;
 	struct call **buckets;
 	size_t n_buckets; /* a power of two */
 	size_t n;
@@ -38,6 +40,7 @@ int replies_init(struct classic *k)
 	if (!r)
 		return -ENOMEM;
 	k->replies = r;
+	r->key = k->hash_key;
 	r->buckets = calloc(FIRST_BUCKETS, sizeof(*r->buckets));
 	r->n_buckets = FIRST_BUCKETS;
 	return r->buckets ? 0 : -ENOMEM;
@@ -61,17 +64,19 @@ void replies_free(struct classic *k)
 
 static size_t bucket_of(const struct replies *r, const struct cpeer *caller, uint32_t serial)
 {
-	uint64_t h = (caller->conn.id * 0x9e3779b97f4a7c15ULL) ^ (serial * 0xd6e8feb86659fd93ULL);
+	const uint64_t call[2] = { caller->conn.id, serial };
 
-	return (size_t)(h >> 32 ^ h) & (r->n_buckets - 1);
+	return (size_t)dbusp_hash_of(&r->key, call, sizeof(call)) & (r->n_buckets - 1);
 }
 
 static struct call **find(struct replies *r, const struct cpeer *caller, uint32_t serial)
 {
 	struct call **link = &r->buckets[bucket_of(r, caller, serial)];
 
-	while (*link && ((*link)->serial != serial || (*link)->caller != caller))
+	while (*link && ((*link)->serial != serial || (*link)->caller != caller)) {
+		core_step();
 		link = &(*link)->next;
+	}
 	return link;
 }
 

@@ -47,12 +47,13 @@ static unsigned int pick(struct fixture *f, unsigned int n)
 	return (f->random >> 16) % n;
 }
 
-static void set_up(struct fixture *f, unsigned int seed)
+static void set_up_with(struct fixture *f, unsigned int seed, const struct dbusp_hash_key *key)
 {
 	unsigned int i;
 
 	memset(f, 0, sizeof(*f));
 	f->random = seed;
+	f->k.hash_key = *key;
 	assert_int_equal(matches_init(&f->k), 0);
 	core_names_init(&f->names);
 	for (i = 0; i < N_PEERS; i++) {
@@ -62,6 +63,13 @@ static void set_up(struct fixture *f, unsigned int seed)
 		f->peers[i].conn.id = i;
 		core_name_holder_init(&f->peers[i].conn.names, i);
 	}
+}
+
+static void set_up(struct fixture *f, unsigned int seed)
+{
+	const struct dbusp_hash_key key = { { seed, 0 } };
+
+	set_up_with(f, seed, &key);
 }
 
 static void tear_down(struct fixture *f)
@@ -382,6 +390,96 @@ static void test_strangers_cost_nothing(void **state)
 	assert_true(cost_of_search(10000) < 60);
 }
 
+/* ---- hostile rules ---- */
+
+#define STAGES	 10 /* 2^STAGES texts with one hash */
+#define BLOCK	 6 /* letters of a stage */
+#define FNV_SEEN (1U << 17)
+
+static uint32_t fnv(uint32_t h, const char *s, size_t len)
+{
+	while (len--)
+		h = (h ^ (unsigned char)*s++) * 0x01000193U;
+	return h;
+}
+
+static void spell(char block[BLOCK], unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < BLOCK; i++, n /= 26)
+		block[i] = (char)('a' + n % 26);
+}
+
+/* Two blocks that take the hash without a key from @h to the same place, which is returned. */
+static uint32_t find_pair(uint32_t h, char pair[2][BLOCK])
+{
+	static struct {
+		uint32_t h;
+		unsigned int n;
+	} seen[FNV_SEEN];
+	unsigned int n;
+	uint32_t next, at;
+
+	memset(seen, 0, sizeof(seen));
+	for (n = 1;; n++) {
+		spell(pair[1], n);
+		next = fnv(h, pair[1], BLOCK);
+		at = (next ^ next >> 16) % FNV_SEEN;
+		if (seen[at].n && seen[at].h == next)
+			break;
+		seen[at].h = next;
+		seen[at].n = n;
+	}
+	spell(pair[0], seen[at].n);
+	return next;
+}
+
+/* Texts that all have the same hash, were it not for the key */
+static void hostile_text(char pairs[STAGES][2][BLOCK], unsigned int which, char *text)
+{
+	unsigned int i;
+
+	for (i = 0; i < STAGES; i++)
+		memcpy(text + i * BLOCK, pairs[i][which >> i & 1], BLOCK);
+	text[STAGES * BLOCK] = '\0';
+}
+
+static void test_nobody_makes_collisions(void **state)
+{
+	static const struct dbusp_hash_key key = { { 0x0123456789abcdef, 0xfedcba9876543210 } };
+	static char pairs[STAGES][2][BLOCK];
+	static struct fixture f;
+	char text[STAGES * BLOCK + 1], sender[CLASSIC_UNIQUE_MAX];
+	struct dbusp_desc desc = { .type = DBUSP_SIGNAL,
+				   .serial = 1,
+				   .interface = DBUSP_STR("i.a"),
+				   .path = DBUSP_STR("/a") };
+	uint32_t h = 0x811c9dc5;
+	struct cmsg m;
+	unsigned int i;
+
+	for (i = 0; i < STAGES; i++)
+		h = find_pair(h, pairs[i]);
+	set_up_with(&f, 1, &key);
+	for (i = 0; i < 1U << STAGES; i++) {
+		hostile_text(pairs, i, text);
+		assert_int_equal(fnv(0x811c9dc5, text, sizeof(text) - 1), h);
+		add_text(&f.peers[0], "member='%s'", text);
+	}
+	desc.member = dbusp_str(text);
+	make_message(&desc, NULL, NULL, &m);
+	m.from = &f.peers[1].peer;
+	m.sender = unique_name(m.from, sender);
+	found_peers = 0;
+	core_steps = 0;
+	match_find(&f.k, &m, NULL, visit);
+	assert_int_equal(found_peers, 1);
+	assert_true(core_steps < 30);
+	free((void *)m.raw);
+	tear_down(&f);
+}
+
 /* A rule takes up to 250 bytes, tables included, if it is of a usual length. */
 static void test_memory_of_a_rule(void **state)
 {
@@ -399,6 +497,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_like_testing_every_rule),
 		cmocka_unit_test(test_strangers_cost_nothing),
+		cmocka_unit_test(test_nobody_makes_collisions),
 		cmocka_unit_test(test_memory_of_a_rule),
 	};
 
