@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "classic/carrier.h"
 #include "kernel.h"
 
 /* ---- configuration ---- */
@@ -175,7 +176,9 @@ int startup_begin(struct startup *s, const struct options *o)
 
 int startup_serve(struct startup *s, struct bus *bus)
 {
-	return s->config ? classic_start(bus, s->config, s->options->systemd_activation) : 0;
+	return s->config ? classic_start(bus, s->config, &carrier_local,
+					 s->options->systemd_activation) :
+			   0;
 }
 
 /* The user it runs as must be able to remove it. */

@@ -9,7 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "carrier.h"
 #include "driver.h"
+#include "roster.h"
 
 /* ---- views ---- */
 
@@ -52,8 +54,8 @@ static int make_view(struct policy *policy, uid_t uid, const gid_t *gids, size_t
 
 static bool may_connect(const struct cpeer *c, const gid_t *gids, size_t n)
 {
-	const struct policy_verdict v = policy_may_connect(c->classic->config->policy, c->uid,
-							   gids, n, c->uid == geteuid());
+	const struct policy_verdict v = policy_may_connect(c->classic->config->policy, c->uid, gids,
+							   n, c->uid == geteuid());
 
 	if (!v.allowed && v.rule)
 		cpeer_log(c, "may not connect by the rule at %s:%u", v.rule->file, v.rule->line);
@@ -132,8 +134,7 @@ void access_stop(struct classic *k)
 int access_begin(struct cpeer *c)
 {
 	/* Who does not say who it is may connect where that is configured. */
-	return c->anonymous ? read_view(c, false, &c->view) :
-			      known_view(c, &c->view);
+	return c->anonymous ? read_view(c, false, &c->view) : known_view(c, &c->view);
 }
 
 int access_renew(struct cpeer *c)
@@ -154,12 +155,15 @@ int access_renew(struct cpeer *c)
 /* A native peer has a view as soon as its messages meet classic ones. */
 static struct policy_view *view_of(struct classic *k, struct peer *p)
 {
-	const struct creds *creds = p->creds;
+	const struct creds *creds;
 	gid_t *gids;
 	size_t i;
 
-	if (p->view || p->kind != PEER_NATIVE)
+	if (p->view || p->kind == PEER_CLASSIC)
 		return p->view;
+	creds = k->carrier->creds(p);
+	if (!creds)
+		return NULL;
 	gids = calloc(creds->core.n_groups + 1, sizeof(*gids));
 	if (!gids)
 		return NULL;
@@ -193,30 +197,33 @@ bool access_may_own(struct cpeer *c, const char *name)
 
 struct names {
 	struct policy_peer peer;
-	const struct core_name_holder *holder;
+	const struct peer *of;
 	char unique[CLASSIC_UNIQUE_MAX];
 };
+
+/* The place before the first of the names that it asked for */
+static const char unique_comes_first;
 
 static const char *next_name(const struct policy_peer *peer, void **cursor)
 {
 	const struct names *names = container_of(peer, const struct names, peer);
-	struct list_head *entry = *cursor;
+	void *at = *cursor == &unique_comes_first ? NULL : *cursor;
+	const char *name;
 
-	if (!entry) {
-		*cursor = (void *)&names->holder->records;
+	if (!*cursor) {
+		*cursor = (void *)&unique_comes_first;
 		return names->unique;
 	}
-	entry = entry->next;
-	if (entry == &names->holder->records)
-		return NULL;
-	*cursor = entry;
-	return list_entry(entry, struct core_name_record, holder_entry)->name->name;
+	name = peer_next_name(names->of, true, &at);
+	if (name)
+		*cursor = at;
+	return name;
 }
 
 static struct policy_peer *names_of(const struct peer *p, struct names *names)
 {
 	names->peer = (struct policy_peer){ .next = next_name };
-	names->holder = &p->conn.names;
+	names->of = p;
 	if (p->conn.bus)
 		unique_name(p, names->unique);
 	else
@@ -308,11 +315,15 @@ static void describe_process(int uid, int pid, const struct creds *creds, char *
 		snprintf(buf + n, size - n, " label=\"%s\"", creds->meta.seclabel);
 }
 
-static void describe_peer(struct peer *p, char *buf, size_t size)
+static void describe_peer(struct classic *k, struct peer *p, char *buf, size_t size)
 {
 	const struct cpeer *c = p ? classic_peer(p) : NULL;
-	const struct creds *creds = p ? peer_creds(p) : NULL;
+	const struct creds *creds;
 
+	if (!p)
+		creds = NULL;
+	else
+		creds = p->kind == PEER_CLASSIC ? peer_creds(p) : k->carrier->creds(p);
 	if (c)
 		describe_process((int)c->uid, (int)c->pid, creds, buf, size);
 	else if (creds)
@@ -327,15 +338,17 @@ static void compose(char *text, size_t size, struct cpeer *from, struct peer *to
 	bool requested = m->policy_ready && m->policy.requested_reply;
 	char sender[256], receiver[256];
 
-	describe_peer(m->from, sender, sizeof(sender));
-	describe_peer(to, receiver, sizeof(receiver));
+	describe_peer(from->classic, m->from, sender, sizeof(sender));
+	describe_peer(from->classic, to, receiver, sizeof(receiver));
 	snprintf(text, size,
 		 "%s, %u matched rules; type=\"%s\", sender=\"%s\" (%s) interface=\"%s\" "
 		 "member=\"%s\" error name=\"%s\" requested_reply=\"%d\" destination=\"%s\" "
 		 "(%s)",
 		 what, n_rules, type_name(m),
-		 !m->from ? "(unset)" : from->name_len ? from->name : "(inactive)", sender,
-		 or_unset(m->header.interface), or_unset(m->header.member),
+		 !m->from	? "(unset)" :
+		 from->name_len ? from->name :
+				  "(inactive)",
+		 sender, or_unset(m->header.interface), or_unset(m->header.member),
 		 or_unset(m->header.error_name), requested,
 		 m->header.destination.s ? m->header.destination.s : CLASSIC_DRIVER, receiver);
 }

@@ -280,6 +280,6 @@ void native_wait_deliver(struct waiter *w, struct peer *owner)
 void native_wait_fail(struct activation *a, struct waiter *w, const char *error, const char *text)
 {
 	if (w->native->call && core_conn_alive(&w->from->conn))
-		driver_error_native(a->classic, a->standin, native_peer(w->from),
+		driver_error_native(a->classic, a->standin, w->from,
 				    (uint32_t)w->native->cookie, error, text);
 }

@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "activations.h"
+#include "carrier.h"
 #include "driver.h"
+#include "roster.h"
 
 #define TEXT_MAX 512
 
@@ -244,14 +245,19 @@ void activations_unit_failed(struct classic *k, const char *unit, const char *er
 
 static void log_start(const struct activation *a)
 {
-	const struct peer *by = list_first_entry(&a->waiters, struct waiter, entry)->from;
+	struct peer *by = list_first_entry(&a->waiters, struct waiter, entry)->from;
 	const struct cpeer *c = classic_peer(by);
+	const struct creds *creds = c ? NULL : a->classic->carrier->creds(by);
 	bool unit = a->classic->systemd_activation && a->unit;
+	int uid = c ? (int)c->uid : -1, pid = c ? (int)c->pid : 0;
 	char name[CLASSIC_UNIQUE_MAX];
 
+	if (creds) {
+		uid = (int)creds->uid;
+		pid = (int)creds->pid;
+	}
 	log_line("activating '%s'%s%s, asked for by '%s' (uid=%d pid=%d)", a->name,
-		 unit ? " as unit " : "", unit ? a->unit : "", unique_name(by, name).s,
-		 (int)(c ? c->uid : by->creds->uid), (int)(c ? c->pid : by->creds->pid));
+		 unit ? " as unit " : "", unit ? a->unit : "", unique_name(by, name).s, uid, pid);
 }
 
 void activation_start(struct activation *a, const struct service_file *service)

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "access.h"
-#include "activations.h"
+#include "carrier.h"
 #include "driver.h"
 
 /* ---- who waits ---- */
@@ -49,13 +49,13 @@ static bool add_classic(struct activation *a, struct cpeer *from, const struct c
 	return true;
 }
 
-static void waiter_free(struct waiter *w)
+static void waiter_free(struct classic *k, struct waiter *w)
 {
 	w->from->starting -= w->held;
 	w->from->starting_fds -= w->held_fds;
 	list_del(&w->entry);
 	if (w->native)
-		native_wait_free(w);
+		k->carrier->waiter_free(w);
 	cbuf_unref(w->message);
 	cfds_unref(w->fds);
 	free(w);
@@ -99,12 +99,12 @@ static void tell_started(struct waiter *w, uint32_t result)
 	driver_signal_to(to, &b);
 }
 
-static void give(struct waiter *w, struct peer *owner)
+static void give(struct classic *k, struct waiter *w, struct peer *owner)
 {
 	struct cpeer *from = alive(w);
 
 	if (w->native)
-		native_wait_deliver(w, owner);
+		k->carrier->waiter_deliver(w, owner);
 	else if (!w->start && from)
 		deliver(w, from, owner);
 }
@@ -114,7 +114,7 @@ static void tell_failed(struct activation *a, struct waiter *w, const char *erro
 	struct cpeer *from = alive(w);
 
 	if (w->native)
-		native_wait_fail(a, w, error, text);
+		a->classic->carrier->waiter_fail(a, w, error, text);
 	else if (from)
 		driver_error_serial(from, w->serial, error, "%s", text);
 }
@@ -137,8 +137,8 @@ void activation_free(struct activation *a)
 	struct waiter *w, *next;
 
 	list_for_each_entry_safe(w, next, &a->waiters, entry)
-		waiter_free(w);
-	standin_end(a);
+		waiter_free(a->classic, w);
+	a->classic->carrier->start_ended(a);
 	timeout_clear(a->classic, &a->timeout);
 	list_del(&a->entry);
 	a->classic->activations->n--;
@@ -190,7 +190,7 @@ const char *waiter_limit(const struct classic *k, const struct peer *from, size_
 		return "max_incoming_bytes";
 	*ret_max = limits->max_incoming_unix_fds;
 	return fds && from->starting_fds + fds > (unsigned long)*ret_max ? "max_incoming_unix_fds" :
-									    NULL;
+									   NULL;
 }
 
 static bool has_room(struct cpeer *from, const struct cmsg *m)
@@ -331,11 +331,11 @@ void activate_owned(struct classic *k, const char *name, struct peer *owner)
 		log_line("'%s' was activated", name);
 		launch_forget(a->launch);
 		a->launch = NULL;
-		standin_move(a, owner);
+		k->carrier->start_owned(a, owner);
 		list_for_each_entry(w, &a->waiters, entry)
 			tell_started(w, ACTIVATE_STARTED);
 		list_for_each_entry(w, &a->waiters, entry)
-			give(w, owner);
+			give(k, w, owner);
 		activation_free(a);
 	}
 	if (strcmp(name, ACTIVATE_SYSTEMD))
@@ -354,7 +354,7 @@ void activate_end(struct classic *k, struct peer *p)
 	list_for_each_entry(a, &k->activations->list, entry) {
 		list_for_each_entry_safe(w, next, &a->waiters, entry) {
 			if (w->from == p)
-				waiter_free(w);
+				waiter_free(k, w);
 		}
 	}
 }

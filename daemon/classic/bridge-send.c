@@ -8,10 +8,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "access.h"
 #include "bridge.h"
+#include "classic.h"
 #include "dbus/bloom.h"
-#include "driver.h"
 
 /* A call of a classic peer has no deadline: that is the caller's, and it does not tell. */
 #define NO_DEADLINE (~0ULL >> 1)
@@ -223,6 +222,8 @@ void bridge_show_monitors(struct peer *from, struct peer *to, struct cmsg *m)
 	struct core_parcel parcel = { .bus = bus, .from = &from->conn };
 	struct outgoing o;
 
+	if (list_empty(&bus->monitors))
+		return;
 	if (convert(&o, from, m, m->header.destination.s[0] == ':' ? to->conn.id :
 								     KDBUS_DST_ID_NAME) == 0) {
 		parcel.msg = &o.relay.wire.m;
@@ -236,54 +237,13 @@ void bridge_show_monitors(struct peer *from, struct peer *to, struct cmsg *m)
 
 /* ---- calls, replies, signals for one ---- */
 
-static void refuse(struct cpeer *from, const struct cmsg *m, int error)
+int bridge_send(struct cpeer *from, struct peer *to, struct cmsg *m)
 {
-	const char *to = m->header.destination.s;
-
-	if (error == -EPERM)
-		driver_error(from, m, DBUS_ERROR("AccessDenied"),
-			     "The policy of \"%s\" does not allow this message", to);
-	else if (error == -ECOMM || error == -EMFILE)
-		driver_error(from, m, DBUS_ERROR("NotSupported"),
-			     "\"%s\" does not take this many Unix file descriptors", to);
-	else if (error == -ENOBUFS || error == -EXFULL)
-		driver_error(from, m, DBUS_ERROR("LimitsExceeded"),
-			     "The message queue of \"%s\" is full", to);
-	else if (error == -ECONNRESET || error == -ENXIO || error == -ESRCH ||
-		 error == -EADDRNOTAVAIL)
-		driver_error(from, m, DBUS_ERROR("ServiceUnknown"),
-			     "The name %s was not provided by any .service files", to);
-	else
-		driver_error(from, m, DBUS_ERROR("Failed"),
-			     "The message cannot be delivered to \"%s\": %s", to, strerror(-error));
+	return send_native(&from->peer, m,
+			   m->header.destination.s[0] == ':' ? to->conn.id : KDBUS_DST_ID_NAME);
 }
 
-void bridge_send(struct cpeer *from, struct client *to, struct cmsg *m)
-{
-	bool call = cmsg_wants_reply(m);
-	int r;
-
-	if (!access_may_pass(&from->peer, &to->peer, m))
-		return;
-	r = call ? reply_expect(from, &to->peer, m->header.frame.serial) : 0;
-	if (r < 0) {
-		route_refuse_call(from, m, r);
-		return;
-	}
-	r = cmsg_head(from->classic, m);
-	if (r == 0)
-		r = send_native(&from->peer, m,
-				m->header.destination.s[0] == ':' ? to->conn.id :
-								    KDBUS_DST_ID_NAME);
-	if (r == 0)
-		return;
-	if (call)
-		reply_forget(from, m->header.frame.serial);
-	if (m->header.frame.type == DBUSP_METHOD_CALL)
-		refuse(from, m, r);
-}
-
-int bridge_answer(struct peer *from, struct client *to, struct cmsg *m)
+int bridge_answer(struct peer *from, struct peer *to, struct cmsg *m)
 {
 	m->head = m->raw;
 	m->head_len = m->header.frame.header_len;

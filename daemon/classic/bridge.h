@@ -3,7 +3,7 @@
 #define CLASSIC_BRIDGE_H
 
 /*
- * bridge.h - where native and classic peers of a bus meet
+ * bridge.h - where native and classic peers of this daemon's own bus meet
  *
  * 1. The payload of a native message is a whole D-Bus message. One that is none is not delivered to
  *    a classic peer: EBADMSG, for a broadcast a line in the log.
@@ -28,10 +28,9 @@ extern const struct core_sink classic_sink;
 
 /* ---- called by the classic half ---- */
 
-/* A message for a native peer; errors go to the sender. */
-void bridge_send(struct cpeer *from, struct client *to, struct cmsg *m);
-/* An answer of the bus itself, as from @from, whom the receiver has called */
-int bridge_answer(struct peer *from, struct client *to, struct cmsg *m);
+/* struct carrier: send, answer */
+int bridge_send(struct cpeer *from, struct peer *to, struct cmsg *m);
+int bridge_answer(struct peer *from, struct peer *to, struct cmsg *m);
 /* May a message of a native peer start a service? 0; -EBADMSG; -EPERM; -ENOMEM; -EMFILE */
 int bridge_may_start(struct classic *k, const struct relay *relay);
 /* What goes between classic peers, for native monitors. @m has a head. */

@@ -78,7 +78,8 @@ static int init(struct classic *k)
 	return r == 0 ? listen_start(k) : r;
 }
 
-int classic_start(struct bus *bus, struct config *config, bool systemd_activation)
+int classic_start(struct bus *bus, struct config *config, const struct carrier *carrier,
+		  bool systemd_activation)
 {
 	struct classic *k = calloc(1, sizeof(*k));
 	int r;
@@ -87,6 +88,7 @@ int classic_start(struct bus *bus, struct config *config, bool systemd_activatio
 		return -ENOMEM;
 	k->daemon = bus->daemon;
 	k->bus = bus;
+	k->carrier = carrier;
 	k->config = config_ref(config);
 	k->systemd_activation = systemd_activation;
 	INIT_LIST_HEAD(&k->listeners);

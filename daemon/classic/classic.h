@@ -44,6 +44,7 @@
 
 struct activations;
 struct auth;
+struct carrier;
 struct classic;
 struct cpeer;
 struct dbusp_match;
@@ -232,6 +233,7 @@ static inline struct dbusp_str cpeer_name(const struct cpeer *c)
 /**
  * struct classic - the front-end of a bus
  * @daemon, @bus: whose
+ * @carrier:	what the bus does for it (carrier.h)
  * @config:	configuration; never NULL once started
  * @services:	what can be activated (service-file.h)
  * @activations: what is being started, and the messages that wait for it (activate.h)
@@ -262,6 +264,7 @@ static inline struct dbusp_str cpeer_name(const struct cpeer *c)
 struct classic {
 	struct daemon *daemon;
 	struct bus *bus;
+	const struct carrier *carrier;
 	struct config *config;
 	struct services *services;
 	struct activations *activations;
@@ -309,11 +312,13 @@ static inline const struct config_limits *classic_limits(const struct classic *k
  * classic_start() - serve a bus to classic peers
  * @bus:	the bus; has none yet
  * @config:	what to listen at and all the rest; a reference is taken
+ * @carrier:	what carries it
  * @systemd_activation: services that name a unit are started by systemd
  *
  * Return: 0, and bus->classic is set; negative errno, after a line in the log.
  */
-int classic_start(struct bus *bus, struct config *config, bool systemd_activation);
+int classic_start(struct bus *bus, struct config *config, const struct carrier *carrier,
+		  bool systemd_activation);
 
 /**
  * classic_stop() - end it: all peers, all sockets
@@ -345,7 +350,7 @@ void cpeer_log(const struct cpeer *c, const char *format, ...)
  * cpeer_join() - Hello: become a connection of the bus
  * @c:	authenticated
  *
- * Return: 0; -ENOMEM and what core says.
+ * Return: 0; -ENOMEM and what the bus says.
  */
 int cpeer_join(struct cpeer *c);
 /* Become nobody on the bus: at the end, or to be a monitor. */
@@ -427,11 +432,7 @@ void route_refuse_call(struct cpeer *from, const struct cmsg *m, int error);
 void route_broadcast(struct classic *k, struct cmsg *m);
 /* The same for classic receivers only */
 void route_to_matches(struct classic *k, struct cmsg *m);
-/* Who is behind a bus name; NULL: nobody */
-struct peer *route_find(const struct classic *k, struct dbusp_str name);
-/* The same without activators, which are no owners in D-Bus */
-struct peer *route_owner(const struct classic *k, struct dbusp_str name);
-/* Unique name of a peer, in a buffer of CLASSIC_UNIQUE_MAX bytes */
+/* roster.c: unique name of a peer, in a buffer of CLASSIC_UNIQUE_MAX bytes */
 struct dbusp_str unique_name(const struct peer *p, char *buf);
 /* What follows ":1." of a unique name, as an id of core; 0: it is none */
 uint64_t unique_id(const struct classic *k, struct dbusp_str name);

@@ -10,12 +10,10 @@
 #include <unistd.h>
 
 #include "access.h"
-#include "bridge.h"
 #include "activate.h"
-#include "driver.h"
-#include "monitor.h"
+#include "carrier.h"
 #include "listen.h"
-#include "notify.h"
+#include "monitor.h"
 
 void cpeer_log(const struct cpeer *c, const char *format, ...)
 {
@@ -113,68 +111,28 @@ void cpeer_accept(struct classic *k, struct listener *listener, int fd)
 
 /* ---- the bus ---- */
 
-static const struct core_hello hello = {
-	.flags = KDBUS_HELLO_ACCEPT_FD,
-	.kind = CORE_KIND_ORDINARY,
-	.attach_send = _KDBUS_ATTACH_ALL,
-};
-
 int cpeer_join(struct cpeer *c)
 {
-	struct core_bus *bus = &c->classic->bus->core;
-	const struct core_opener opener = {
-		.uid = c->uid,
-		.cred = { .euid = c->uid, .egid = c->gid },
-	};
-	int r = core_conn_init(&c->conn, &bus->def, &hello, &opener, &bus->deadlines,
-			       &classic_sink);
+	struct classic *k = c->classic;
+	int r = k->carrier->join(c);
 
 	if (r < 0)
 		return r;
-	/* The limits on connections are those of the configuration. */
-	r = core_users_get(&bus->domain->users, c->uid, &c->conn.user);
-	if (r == 0)
-		r = core_conn_link(&c->conn);
-	if (r < 0) {
-		core_user_unref(c->conn.user);
-		c->conn.user = NULL;
-		core_conn_deinit(&c->conn);
-		return r;
-	}
-	c->conn.names.max = (unsigned int)classic_limits(c->classic)->max_names_per_connection;
+	k->carrier->set_max_names(c, (unsigned int)classic_limits(k)->max_names_per_connection);
 	c->name_len = (uint8_t)unique_name(&c->peer, c->name).len;
 	c->state = CPEER_ACTIVE;
-	c->classic->n_incomplete--;
-	c->classic->n_active++;
+	k->n_incomplete--;
+	k->n_active++;
 	c->account->classic++;
-	listen_review(c->classic);
-	core_notify_id(&c->conn, KDBUS_ITEM_ID_ADD);
+	listen_review(k);
 	return 0;
 }
 
-/* In the order of ABI 1.8, as for native ones */
 void cpeer_leave(struct cpeer *c)
 {
-	struct core_conn *conn = &c->conn;
-
 	matches_end(c);
 	activate_end(c->classic, &c->peer);
-	if (core_conn_shut(conn, true) < 0)
-		return;
-	core_conn_unlink(conn);
-	names_end(&c->peer);
-	core_conn_discard(conn);
-	core_conn_drop_calls(conn);
-	core_conn_fail_owed(conn);
-	links_tell_gone(&c->peer);
-	core_notify_id(conn, KDBUS_ITEM_ID_REMOVE);
-	driver_owner_changed(c->classic, c->name, &c->peer, NULL);
-	replies_end(c->classic, &c->peer);
-	core_user_unref(conn->user);
-	conn->user = NULL;
-	conn->state = CORE_CONN_DEAD;
-	links_drop(&c->peer);
-	core_conn_deinit(conn);
+	c->classic->carrier->leave(c);
 }
 
 /* ---- the end ---- */

@@ -7,6 +7,7 @@
 #include "activations.h"
 #include "dbus/name.h"
 #include "driver.h"
+#include "roster.h"
 
 static void reply_u32(struct driver_call *call, uint32_t value)
 {

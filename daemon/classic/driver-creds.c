@@ -6,8 +6,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "carrier.h"
 #include "driver.h"
 #include "output.h"
+#include "roster.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
@@ -18,19 +20,19 @@ struct facts {
 	uid_t uid; /* -1: unknown */
 	pid_t pid; /* 0: unknown */
 	int sock; /* of its connection, -1: none of ours */
-	struct creds *creds;
 };
 
-static struct facts facts_of(struct peer *p)
+static struct facts facts_of(struct classic *k, struct peer *p)
 {
 	struct cpeer *c = classic_peer(p);
+	const struct creds *creds;
 
 	if (c)
 		return (struct facts){ .uid = c->uid, .pid = c->pid, .sock = c->fd };
-	return (struct facts){ .uid = p->creds->uid,
-			       .pid = p->creds->pid,
-			       .sock = client_of(&p->conn)->channel.sock,
-			       .creds = p->creds };
+	creds = k->carrier->creds(p);
+	return (struct facts){ .uid = creds ? creds->uid : (uid_t)-1,
+			       .pid = creds ? creds->pid : 0,
+			       .sock = k->carrier->socket(p) };
 }
 
 /* Of the name in the first argument; false: nobody has it, and the caller was told. */
@@ -51,7 +53,7 @@ static bool find(struct driver_call *call, const char *what, struct dbusp_str *r
 			     "Could not get %s of name '%s': no such name", what, name.s);
 		return false;
 	}
-	*ret = facts_of(owner);
+	*ret = facts_of(call->classic, owner);
 	return true;
 }
 
@@ -255,8 +257,7 @@ static void get_credentials(struct driver_call *call)
 
 static const struct driver_method methods[] = {
 	{ CLASSIC_DRIVER, "GetConnectionUnixUser", "s", "u", DRIVER_ANY_PATH, get_unix_user },
-	{ CLASSIC_DRIVER, "GetConnectionUnixProcessID", "s", "u", DRIVER_ANY_PATH,
-	  get_process_id },
+	{ CLASSIC_DRIVER, "GetConnectionUnixProcessID", "s", "u", DRIVER_ANY_PATH, get_process_id },
 	{ CLASSIC_DRIVER, "GetAdtAuditSessionData", "s", "ay", DRIVER_ANY_PATH, get_audit },
 	{ CLASSIC_DRIVER, "GetConnectionSELinuxSecurityContext", "s", "ay", DRIVER_ANY_PATH,
 	  get_label },

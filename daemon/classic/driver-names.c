@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "access.h"
+#include "carrier.h"
 #include "dbus/name.h"
 #include "driver.h"
 #include "monitor.h"
+#include "roster.h"
 #include "service-file.h"
 
 enum {
@@ -164,7 +166,7 @@ static bool may_request(struct driver_call *call, struct dbusp_str name)
 	return false;
 }
 
-static uint64_t core_flags(uint32_t flags)
+static uint64_t kdbus_flags(uint32_t flags)
 {
 	return (flags & REQUEST_ALLOW_REPLACEMENT ? KDBUS_NAME_ALLOW_REPLACEMENT : 0) |
 	       (flags & REQUEST_REPLACE_EXISTING ? KDBUS_NAME_REPLACE_EXISTING : 0) |
@@ -178,30 +180,34 @@ static uint32_t request_result(uint64_t flags, bool owned)
 	return flags & KDBUS_NAME_IN_QUEUE ? REQUEST_IN_QUEUE : REQUEST_EXISTS;
 }
 
+static void refuse_more(struct driver_call *call, unsigned long max)
+{
+	driver_error(call->from, call->m, DBUS_ERROR("LimitsExceeded"),
+		     "Connection \"%s\" is not allowed to own more services (increase limits in "
+		     "configuration file if required; max_names_per_connection=%lu)",
+		     call->from->name, max);
+}
+
 static void request_name(struct driver_call *call)
 {
 	struct dbusp_str name = driver_arg_string(call);
 	uint32_t flags = driver_arg_u32(call);
-	const struct core_name_record *record;
+	const struct carrier *carrier = call->classic->carrier;
+	unsigned long max = (unsigned long)classic_limits(call->classic)->max_names_per_connection;
 	struct cpeer *c = call->from;
-	u64 result;
+	uint64_t result;
 	bool owned;
 	int r;
 
 	if (!may_request(call, name))
 		return;
-	record = core_name_holder_find(&c->conn.names, name.s);
-	owned = record && core_name_record_owns(record);
+	owned = peer_owns(&c->peer, name.s);
 	/* The unique name counts as one. */
-	if (!record && c->conn.names.count + 1 >= c->conn.names.max) {
-		driver_error(c, call->m, DBUS_ERROR("LimitsExceeded"),
-			     "Connection \"%s\" is not allowed to own more services (increase "
-			     "limits in configuration file if required; "
-			     "max_names_per_connection=%u)",
-			     c->name, c->conn.names.max);
+	if (!peer_claims(&c->peer, name.s) && peer_count_names(&c->peer) + 1 >= max) {
+		refuse_more(call, max);
 		return;
 	}
-	r = name_acquire(&c->peer, name.s, core_flags(flags), &result);
+	r = carrier->acquire(c, name.s, kdbus_flags(flags), &result);
 	if (r == 0 || r == -EEXIST)
 		reply_u32(call, r == 0 ? request_result(result, owned) : REQUEST_EXISTS);
 	else
@@ -232,7 +238,7 @@ static void release_name(struct driver_call *call)
 
 	if (!may_release(call, name))
 		return;
-	r = name_release(&call->from->peer, name.s);
+	r = call->classic->carrier->release(call->from, name.s);
 	if (r == 0)
 		reply_u32(call, RELEASE_RELEASED);
 	else
@@ -271,13 +277,22 @@ static void get_name_owner(struct driver_call *call)
 		no_such_name(call, "owner", name);
 }
 
+static void put_name(const char *name, void *data)
+{
+	dbusp_put_string(data, name);
+}
+
+static void put_unique_name(struct peer *p, void *data)
+{
+	char unique[CLASSIC_UNIQUE_MAX];
+
+	dbusp_put_string(data, unique_name(p, unique).s);
+}
+
 static void list_queued_owners(struct driver_call *call)
 {
 	struct dbusp_str name = driver_arg_string(call);
 	struct peer *owner = route_owner(call->classic, name);
-	const struct core_name_record *record;
-	char unique[CLASSIC_UNIQUE_MAX];
-	struct core_name *n;
 	struct dbusp_build b;
 
 	if (!owner && !is_driver(name)) {
@@ -286,42 +301,25 @@ static void list_queued_owners(struct driver_call *call)
 	}
 	driver_reply_begin(call, &b, "as");
 	dbusp_open(&b, 'a', NULL);
-	n = name.s[0] == ':' ? NULL : core_names_find(&call->classic->bus->core.names, name.s);
 	if (is_driver(name))
 		dbusp_put_string(&b, CLASSIC_DRIVER);
-	else if (!n)
-		dbusp_put_string(&b, unique_name(owner, unique).s);
+	else if (name.s[0] == ':')
+		put_unique_name(owner, &b);
 	else
-		core_name_for_each_queued(record, n)
-			dbusp_put_string(&b, unique_name(peer_of(container_of(record->holder,
-									      struct core_conn,
-									      names)),
-							 unique)
-						     .s);
+		call->classic->carrier->each_claim(call->classic, name.s, put_name, &b);
 	dbusp_close(&b);
 	driver_reply_end(call, &b);
 }
 
 static void list_names(struct driver_call *call)
 {
-	struct core_bus *bus = &call->classic->bus->core;
-	const struct core_conn *conn;
-	const struct core_name *name;
-	char unique[CLASSIC_UNIQUE_MAX];
 	struct dbusp_build b;
-	struct rb_node *node;
 
 	driver_reply_begin(call, &b, "as");
 	dbusp_open(&b, 'a', NULL);
 	dbusp_put_string(&b, CLASSIC_DRIVER);
-	for (node = rb_first(&bus->names.tree); node; node = rb_next(node)) {
-		name = rb_entry(node, struct core_name, node);
-		if (!list_empty(&name->queue))
-			dbusp_put_string(&b, name->name);
-	}
-	list_for_each_entry(conn, &bus->all, bus_entry)
-		if (conn->kind == CORE_KIND_ORDINARY)
-			dbusp_put_string(&b, unique_name(peer_of(conn), unique).s);
+	roster_each_name(call->classic, put_name, &b);
+	roster_each_peer(call->classic, put_unique_name, &b);
 	dbusp_close(&b);
 	driver_reply_end(call, &b);
 }

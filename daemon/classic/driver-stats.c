@@ -5,6 +5,7 @@
 
 #include "dbus/match.h"
 #include "driver.h"
+#include "roster.h"
 
 #define STATS "org.freedesktop.DBus.Debug.Stats"
 
@@ -30,16 +31,6 @@ static size_t n_rules(const struct classic *k)
 	return n;
 }
 
-static size_t n_names(const struct classic *k)
-{
-	size_t n = k->bus->core.names.count;
-	const struct core_conn *conn;
-
-	list_for_each_entry(conn, &k->bus->core.all, bus_entry)
-		n += conn->kind == CORE_KIND_ORDINARY;
-	return n;
-}
-
 static void get_stats(struct driver_call *call)
 {
 	const struct classic *k = call->classic;
@@ -51,7 +42,7 @@ static void get_stats(struct driver_call *call)
 	put(&b, "ActiveConnections", k->n_active);
 	put(&b, "IncompleteConnections", k->n_incomplete);
 	put(&b, "MatchRules", n_rules(k));
-	put(&b, "BusNames", n_names(k));
+	put(&b, "BusNames", roster_count(k));
 	dbusp_close(&b);
 	driver_reply_end(call, &b);
 }
@@ -80,7 +71,7 @@ static void get_connection_stats(struct driver_call *call)
 	dbusp_close(&b);
 	put(&b, "MatchRules", c->n_rules);
 	/* its unique name, too */
-	put(&b, "BusNames", c->conn.names.count + 1);
+	put(&b, "BusNames", peer_count_names(&c->peer) + 1);
 	put(&b, "OutgoingBytes", c->out_bytes);
 	put(&b, "OutgoingFDs", c->out_fds);
 	put(&b, "PendingReplies", c->n_calls);

@@ -11,7 +11,7 @@
 
 #include "access.h"
 #include "activate.h"
-#include "bridge.h"
+#include "carrier.h"
 #include "monitor.h"
 #include "output.h"
 
@@ -353,7 +353,7 @@ static void send_error(struct cpeer *to, uint32_t serial, const char *name, cons
 	driver_signal_to(to, &b);
 }
 
-int driver_error_native(struct classic *k, struct peer *as, struct client *to, uint32_t serial,
+int driver_error_native(struct classic *k, struct peer *as, struct peer *to, uint32_t serial,
 			const char *name, const char *text)
 {
 	char unique[CLASSIC_UNIQUE_MAX];
@@ -361,7 +361,7 @@ int driver_error_native(struct classic *k, struct peer *as, struct client *to, u
 				   .flags = DBUSP_NO_REPLY_EXPECTED,
 				   .reply_serial = serial,
 				   .error_name = dbusp_str(name),
-				   .destination = unique_name(&to->peer, unique),
+				   .destination = unique_name(to, unique),
 				   .signature = DBUSP_STR("s") };
 	struct dbusp_build b;
 	struct cmsg m;
@@ -375,7 +375,7 @@ int driver_error_native(struct classic *k, struct peer *as, struct client *to, u
 		return -ENOMEM;
 	r = parse_own(&m, msg, len, NULL);
 	if (r == 0)
-		r = bridge_answer(as, to, &m);
+		r = k->carrier->answer(as, to, &m);
 	release(NULL, msg);
 	return r;
 }

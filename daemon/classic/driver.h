@@ -128,7 +128,7 @@ void driver_error_serial(struct cpeer *to, uint32_t serial, const char *name, co
  * The same to a native peer whose call @as, known to nobody else, was to have answered. Returns a
  * negative errno if it is not delivered.
  */
-int driver_error_native(struct classic *k, struct peer *as, struct client *to, uint32_t serial,
+int driver_error_native(struct classic *k, struct peer *as, struct peer *to, uint32_t serial,
 			const char *name, const char *text);
 
 /**

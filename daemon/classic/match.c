@@ -6,6 +6,7 @@
 
 #include "dbus/match.h"
 #include "match.h"
+#include "roster.h"
 
 #define FIRST_BUCKETS 64
 
@@ -350,7 +351,6 @@ struct search {
 static bool peer_is(const struct peer *p, struct dbusp_str name)
 {
 	char buf[CLASSIC_UNIQUE_MAX];
-	const struct core_name_record *record;
 	char text[256];
 
 	if (name.s[0] == ':')
@@ -359,8 +359,7 @@ static bool peer_is(const struct peer *p, struct dbusp_str name)
 		return false;
 	memcpy(text, name.s, name.len);
 	text[name.len] = '\0';
-	record = core_name_holder_find(&p->conn.names, text);
-	return record && core_name_record_owns(record);
+	return peer_owns(p, text);
 }
 
 static bool sender_is(void *userdata, struct dbusp_str name)
@@ -491,17 +490,14 @@ static void look_path(struct search *s, uint8_t shape, uint32_t key)
 /* The sender is its unique name, and each name that it owns. */
 static void look_senders(struct search *s, uint8_t shape, uint32_t key)
 {
-	const struct core_name_record *record;
-	struct dbusp_str name;
+	const char *name;
+	void *at = NULL;
 
 	look_path(s, shape, key + part_of(s->classic->matches, s->m->sender, BY_SENDER));
 	if (!s->m->from)
 		return;
-	core_name_holder_for_each(record, &s->m->from->conn.names) {
-		name = dbusp_str(record->name->name);
-		if (core_name_record_owns(record))
-			look_path(s, shape, key + part_of(s->classic->matches, name, BY_SENDER));
-	}
+	while ((name = peer_next_name(s->m->from, false, &at)))
+		look_path(s, shape, key + part_of(s->classic->matches, dbusp_str(name), BY_SENDER));
 }
 
 static bool has(struct dbusp_str s, uint8_t shape, unsigned int bit)
@@ -515,7 +511,7 @@ static bool has(struct dbusp_str s, uint8_t shape, unsigned int bit)
  */
 static bool has_many_keys(const struct search *s, uint8_t shape)
 {
-	size_t names = s->m->from ? s->m->from->conn.names.count + 1 : 1, prefixes = 1;
+	size_t names = s->m->from ? peer_count_names(s->m->from) + 1 : 1, prefixes = 1;
 
 	if (!(shape & BY_SENDER))
 		return false;

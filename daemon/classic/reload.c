@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "access.h"
+#include "carrier.h"
 #include "driver.h"
 #include "service-file.h"
 
@@ -36,20 +37,17 @@ static void renew_peer(struct cpeer *c)
 	if (access_renew(c) < 0)
 		cpeer_doom(c, "no memory for its part of the policy");
 	else if (c->state == CPEER_ACTIVE)
-		c->conn.names.max =
-			(unsigned int)classic_limits(c->classic)->max_names_per_connection;
+		c->classic->carrier->set_max_names(
+			c, (unsigned int)classic_limits(c->classic)->max_names_per_connection);
 }
 
-/* What the policy says about native peers is found out when it is asked for. */
 static void renew_peers(struct classic *k)
 {
 	struct cpeer *c, *next;
-	struct client *native;
 
 	list_for_each_entry_safe(c, next, &k->peers, entry)
 		renew_peer(c);
-	list_for_each_entry(native, &k->daemon->clients, entry)
-		access_end(&native->peer);
+	k->carrier->renew(k);
 }
 
 static void replace(struct classic *k, struct config *config, struct services *services)

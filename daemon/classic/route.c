@@ -6,72 +6,10 @@
 
 #include "access.h"
 #include "activate.h"
-#include "bridge.h"
+#include "carrier.h"
 #include "driver.h"
 #include "monitor.h"
-
-/* ---- names ---- */
-
-static uint64_t first_id(const struct classic *k)
-{
-	return k->bus->core.id + 1;
-}
-
-struct dbusp_str unique_name(const struct peer *p, char *buf)
-{
-	uint64_t n = p->conn.id - p->conn.bus->id - 1;
-	char digits[CLASSIC_UNIQUE_MAX];
-	size_t i = sizeof(digits), len;
-
-	do {
-		digits[--i] = (char)('0' + n % 10);
-		n /= 10;
-	} while (n);
-	len = sizeof(digits) - i;
-	memcpy(buf, ":1.", 3);
-	memcpy(buf + 3, digits + i, len);
-	buf[3 + len] = '\0';
-	return (struct dbusp_str){ buf, (uint32_t)(3 + len) };
-}
-
-uint64_t unique_id(const struct classic *k, struct dbusp_str name)
-{
-	uint64_t n = 0;
-	uint32_t i;
-
-	if (name.len < 4 || name.len > 22 || memcmp(name.s, ":1.", 3) ||
-	    (name.s[3] == '0' && name.len > 4))
-		return 0;
-	for (i = 3; i < name.len; i++) {
-		if (name.s[i] < '0' || name.s[i] > '9')
-			return 0;
-		n = n * 10 + (uint64_t)(name.s[i] - '0');
-	}
-	return n + first_id(k);
-}
-
-struct peer *route_find(const struct classic *k, struct dbusp_str name)
-{
-	struct core_bus *bus = &k->bus->core;
-	struct core_conn *conn;
-	struct core_name *n;
-
-	if (name.len && name.s[0] == ':') {
-		conn = core_bus_find_conn(bus, unique_id(k, name));
-		return conn && conn->kind == CORE_KIND_ORDINARY ? peer_of(conn) : NULL;
-	}
-	n = core_names_find(&bus->names, name.s);
-	if (!n)
-		return NULL;
-	return peer_of(container_of(core_name_owner(n)->holder, struct core_conn, names));
-}
-
-struct peer *route_owner(const struct classic *k, struct dbusp_str name)
-{
-	struct peer *p = route_find(k, name);
-
-	return p && p->conn.kind == CORE_KIND_ORDINARY ? p : NULL;
-}
+#include "roster.h"
 
 /* ---- unicast ---- */
 
@@ -141,11 +79,59 @@ static void deliver(struct cpeer *from, struct cpeer *to, struct cmsg *m)
 		cpeer_doom(from, "a message of it is too large with its sender");
 		return;
 	}
-	if (!list_empty(&from->conn.bus->monitors))
-		bridge_show_monitors(&from->peer, &to->peer, m);
+	from->classic->carrier->show(&from->peer, &to->peer, m);
 	output_add(to, m);
 	match_find(to->classic, m, &to->peer, eavesdrop);
 }
+
+/* ---- to native peers ---- */
+
+static void refuse_native(struct cpeer *from, const struct cmsg *m, int error)
+{
+	const char *to = m->header.destination.s;
+
+	if (error == -EPERM)
+		driver_error(from, m, DBUS_ERROR("AccessDenied"),
+			     "The policy of \"%s\" does not allow this message", to);
+	else if (error == -ECOMM || error == -EMFILE)
+		driver_error(from, m, DBUS_ERROR("NotSupported"),
+			     "\"%s\" does not take this many Unix file descriptors", to);
+	else if (error == -ENOBUFS || error == -EXFULL)
+		driver_error(from, m, DBUS_ERROR("LimitsExceeded"),
+			     "The message queue of \"%s\" is full", to);
+	else if (error == -ECONNRESET || error == -ENXIO || error == -ESRCH ||
+		 error == -EADDRNOTAVAIL)
+		driver_error(from, m, DBUS_ERROR("ServiceUnknown"),
+			     "The name %s was not provided by any .service files", to);
+	else
+		driver_error(from, m, DBUS_ERROR("Failed"),
+			     "The message cannot be delivered to \"%s\": %s", to, strerror(-error));
+}
+
+static void send_native(struct cpeer *from, struct peer *to, struct cmsg *m)
+{
+	bool call = cmsg_wants_reply(m);
+	int r;
+
+	if (!access_may_pass(&from->peer, to, m))
+		return;
+	r = call ? reply_expect(from, to, m->header.frame.serial) : 0;
+	if (r < 0) {
+		route_refuse_call(from, m, r);
+		return;
+	}
+	r = cmsg_head(from->classic, m);
+	if (r == 0)
+		r = from->classic->carrier->send(from, to, m);
+	if (r == 0)
+		return;
+	if (call)
+		reply_forget(from, m->header.frame.serial);
+	if (m->header.frame.type == DBUSP_METHOD_CALL)
+		refuse_native(from, m, r);
+}
+
+/* ---- unicast: the way ---- */
 
 /* A reply that nobody waits for is nobody's business: it may even be forged. */
 static bool is_wanted(struct cpeer *from, struct peer *to, const struct cmsg *m)
@@ -155,7 +141,7 @@ static bool is_wanted(struct cpeer *from, struct peer *to, const struct cmsg *m)
 	if (!is_reply(m))
 		return true;
 	return c ? reply_take(c, &from->peer, m->header.reply_serial) :
-		   link_exists(to, &from->peer);
+		   from->classic->carrier->is_called(to, &from->peer);
 }
 
 void route_to(struct cpeer *from, struct peer *to, struct cmsg *m)
@@ -169,7 +155,7 @@ void route_to(struct cpeer *from, struct peer *to, struct cmsg *m)
 	if (c)
 		deliver(from, c, m);
 	else
-		bridge_send(from, native_peer(to), m);
+		send_native(from, to, m);
 }
 
 /* ---- broadcast ---- */
@@ -205,7 +191,7 @@ void route_broadcast(struct classic *k, struct cmsg *m)
 
 	route_to_matches(k, m);
 	if (from && access_may_broadcast(from, m))
-		bridge_broadcast(k, m);
+		k->carrier->broadcast(k, m);
 }
 
 /* ---- what a peer sends ---- */
