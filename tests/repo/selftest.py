@@ -87,6 +87,19 @@ def case_problems(protocol, script, expected):
     return problems + [said] if problems else []
 
 
+def summary_problems():
+    # Added up as tests/run does: the last lines of a long log name what failed.
+    total = Tally()
+    with contextlib.redirect_stdout(io.StringIO()):
+        for what in ('one', 'two'):
+            own = Tally()
+            own.ok()
+            own.fail(what, 'why')
+            total.add(own)
+    expected = 'FAIL: one: why\nFAIL: two: why\n2 passed, 2 failed, 0 skipped'
+    return [] if total.summary() == expected else [total.summary()]
+
+
 def lint_problems(check, statement, expected):
     command = {'directory': '.', 'file': 'planted.c', 'command': 'cc -c planted.c'}
     said = io.StringIO()
@@ -106,6 +119,8 @@ def lint_problems(check, statement, expected):
 
 def main():
     plan = Plan()
+    os.environ['KDBUS_TEST_GRACE'] = '1'
+    plan.check('the end names what failed', summary_problems())
     for name, case in CASES.items():
         plan.check(name, case_problems(*case))
     for check in (lint.tidy, lint.cppcheck):

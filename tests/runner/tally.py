@@ -9,13 +9,15 @@ class Tally:
         self.passed = 0
         self.failed = 0
         self.skipped = 0
+        self.failures = []
 
     def ok(self, count=1):
         self.passed += count
 
     def fail(self, what, why='', output=''):
         self.failed += 1
-        print(f'FAIL: {what}' + (f': {why}' if why else ''))
+        self.failures.append(f'FAIL: {what}' + (f': {why}' if why else ''))
+        print(self.failures[-1])
         for line in output.rstrip().splitlines():
             print(f'    {line}')
 
@@ -31,6 +33,11 @@ class Tally:
         self.passed += other.passed
         self.failed += other.failed
         self.skipped += other.skipped
+        self.failures += other.failures
+
+    def summary(self):
+        """The failures once more, so that the end of a long log names them, and the line."""
+        return '\n'.join([*self.failures, self.line()])
 
     def line(self):
         return f'{self.passed} passed, {self.failed} failed, {self.skipped} skipped'
