@@ -40,7 +40,7 @@ CONFIG = '''<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configurat
 </busconfig>
 '''
 # Long enough for a program to start on any machine; short enough to wait for once.
-TIMEOUT_MS = 5000
+TIMEOUT_MS = 20000
 
 
 class Tests:

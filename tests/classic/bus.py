@@ -5,7 +5,7 @@ import subprocess
 import tempfile
 
 # Only ends a hang.
-PATIENCE = 60
+PATIENCE = 300
 
 
 class Bus:

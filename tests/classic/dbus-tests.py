@@ -34,7 +34,7 @@ PROGRAMS = (
     'test-uid-permissions',
 )
 # Only ends a hang.
-PATIENCE = 100
+PATIENCE = 300
 NOBODY = 65534
 ENDED_WELL = {0}
 

@@ -19,7 +19,7 @@
 #include "dbus/build.h"
 #include "dbus/header.h"
 
-#define PEER_PATIENCE_MS 60000
+#define PEER_PATIENCE_MS 300000
 #define PEER_FDS_MAX 64
 
 #define DBUS "org.freedesktop.DBus"

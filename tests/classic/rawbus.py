@@ -14,7 +14,7 @@ TEXT = {PATH: 'o', INTERFACE: 's', MEMBER: 's', ERROR_NAME: 's', DESTINATION: 's
         SIGNATURE: 'g'}
 
 # Only ends a hang.
-PATIENCE = 60
+PATIENCE = 300
 
 
 def pad(data, to):

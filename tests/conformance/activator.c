@@ -44,7 +44,7 @@ static void await_readable(struct libkdbus *h)
 {
 	struct pollfd p = { .fd = libkdbus_fd(h), .events = POLLIN };
 
-	assert_int_equal(poll(&p, 1, FIXTURE_TIMEOUT_NS / 1000000), 1);
+	assert_int_equal(poll(&p, 1, FIXTURE_TIMEOUT_MS), 1);
 }
 
 static int send_to_name(struct libkdbus *h, uint64_t cookie)
@@ -241,7 +241,8 @@ static unsigned int count_received(struct libkdbus *h, unsigned int expected)
 			assert_int_equal(fixture_free(h, cmd.msg.offset), 0);
 		} else if (!cmd.dropped_msgs) {
 			assert_int_equal(r, -EAGAIN);
-			assert_int_equal(libkdbus_wait(h, fixture_deadline(20000), -1), 0);
+			assert_int_equal(libkdbus_wait(h, fixture_deadline(FIXTURE_TIMEOUT_MS), -1),
+					 0);
 		}
 	}
 	assert_int_equal(n + dropped, expected);

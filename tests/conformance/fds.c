@@ -72,7 +72,7 @@ static void receiver_does_not_accept(void **state)
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
 	assert_int_equal(fixture_send(a, &l), -ECOMM);
 	l.flags = KDBUS_MSG_EXPECT_REPLY;
-	l.reply = fixture_deadline(20000);
+	l.reply = fixture_deadline(FIXTURE_TIMEOUT_MS);
 	assert_int_equal(fixture_call(a, &l, -1, &msg), -ECOMM);
 	fixture_assert_empty(b);
 	l = (struct letter){ .dst = fixture_id(b), .cookie = 2, .memfds = &memfd, .n_memfds = 1 };
@@ -127,7 +127,7 @@ static void caller_does_not_accept(void **state)
 			    .letter = { .dst = fixture_id(b),
 					.cookie = 9,
 					.flags = KDBUS_MSG_EXPECT_REPLY,
-					.reply = fixture_deadline(20000) } };
+					.reply = fixture_deadline(FIXTURE_TIMEOUT_MS) } };
 	pthread_t thread;
 	int fds[2];
 	struct letter l = with_fds(a, fds, 2);

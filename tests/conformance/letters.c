@@ -161,7 +161,7 @@ unsigned int fixture_drain(struct libkdbus *h)
 const struct kdbus_msg *fixture_await(struct libkdbus *h)
 {
 	const struct kdbus_msg *msg;
-	uint64_t deadline = fixture_deadline(FIXTURE_TIMEOUT_NS / 1000000);
+	uint64_t deadline = fixture_deadline(FIXTURE_TIMEOUT_MS);
 	int r;
 
 	while ((r = libkdbus_receive(h, &msg)) == -EAGAIN)
@@ -184,7 +184,7 @@ void fixture_await_queued(struct libkdbus *h)
 	int r;
 
 	while ((r = fixture_recv_flags(h, KDBUS_RECV_PEEK, 0, &cmd)) == -EAGAIN)
-		assert_int_equal(libkdbus_wait(h, fixture_deadline(20000), -1), 0);
+		assert_int_equal(libkdbus_wait(h, fixture_deadline(FIXTURE_TIMEOUT_MS), -1), 0);
 	assert_int_equal(r, 0);
 	assert_int_equal(fixture_free(h, cmd.msg.offset), 0);
 }

@@ -39,7 +39,8 @@ static void quota_of_the_kernel(void **state)
 			n++;
 			assert_int_equal(fixture_free(reader, cmd.msg.offset), 0);
 		} else if (!cmd.dropped_msgs) {
-			assert_int_equal(libkdbus_wait(reader, fixture_deadline(20000), -1), 0);
+			assert_int_equal(
+				libkdbus_wait(reader, fixture_deadline(FIXTURE_TIMEOUT_MS), -1), 0);
 		}
 	}
 	assert_int_equal(n, 257);

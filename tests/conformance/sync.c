@@ -35,7 +35,7 @@ static void call_start(struct call *c, struct libkdbus *from, struct libkdbus *t
 	c->letter = (struct letter){ .dst = fixture_id(to),
 				     .cookie = 0xc0ffee,
 				     .flags = KDBUS_MSG_EXPECT_REPLY,
-				     .reply = fixture_deadline(20000) };
+				     .reply = fixture_deadline(FIXTURE_TIMEOUT_MS) };
 	assert_int_equal(pthread_create(&c->thread, NULL, run_call, c), 0);
 }
 
@@ -141,7 +141,7 @@ static void sync_deadline(void **state)
 	l.reply = 1;
 	assert_int_equal(fixture_call(a, &l, -1, &msg), -ETIMEDOUT);
 	fixture_assert_empty(b);
-	l.reply = fixture_deadline(50);
+	l.reply = fixture_deadline(1000);
 	assert_int_equal(fixture_call(a, &l, -1, &msg), -ETIMEDOUT);
 	fixture_expect(b, 3);
 	fixture_assert_empty(a);
@@ -204,7 +204,7 @@ static int call_and_be_interrupted(struct companion *self, void *arg)
 
 	sigaction(SIGINT, &sa, NULL);
 	companion_meet(self);
-	l.reply = fixture_deadline(1000);
+	l.reply = fixture_deadline(4000);
 	do {
 		r = fixture_call(h, &l, -1, &msg);
 	} while (r == -EINTR);

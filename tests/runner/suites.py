@@ -7,7 +7,7 @@ import re
 from . import process, tap
 
 # Tests never depend on speed, so a slow machine only needs more patience.
-TIMEOUT_MULTIPLIER = '5'
+TIMEOUT_MULTIPLIER = '10'
 SANITIZER_ENV = {
     'ASAN_OPTIONS': 'detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1',
     'UBSAN_OPTIONS': 'halt_on_error=1:print_stacktrace=1',

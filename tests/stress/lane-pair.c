@@ -195,7 +195,7 @@ static void wait_for_anything(struct end *e)
 		need(r == 0 || r == -EAGAIN);
 	}
 	if (r == -EAGAIN)
-		need(poll(&p, 1, 60000) > 0);
+		need(poll(&p, 1, 300000) > 0);
 	lane_drain(&e->ch);
 	lane_look_touch(&e->look, &e->src);
 	lane_space_done(&e->ch);
