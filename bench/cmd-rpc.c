@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "commands.h"
+#include "floor.h"
 #include "peers.h"
 #include "plan.h"
 
@@ -15,7 +16,11 @@ static void make_lineup(void)
 	peers_add(&lineup, &(struct subject){ .name = "libkdbus",
 					      .bus = BUS_KDBUS,
 					      .transport = &transport_user });
-	peers_add(&lineup, &(struct subject){ .name = "socket", .transport = &transport_stream });
+	peers_add(&lineup, &(struct subject){ .name = FLOOR_SOCKET,
+					      .transport = &transport_stream });
+	peers_add(&lineup, &(struct subject){ .name = FLOOR_RELAY,
+					      .transport = &transport_stream,
+					      .relayed = true });
 	peers_add_direct(&lineup);
 	peers_add_clients(&lineup);
 }
@@ -52,6 +57,19 @@ static void print_glib(const struct report *r)
 	report_verdict(r, glib[3], "the faster other bus with GLib", others, 2, stdout);
 }
 
+static void print_floor(const struct report *r)
+{
+	static const char *const headings[] = { "dbus-daemon", "dbus-broker", "kdbusd" };
+	static const char *const libdbus[] = { "daemon libdbus", "broker libdbus",
+					       "kdbusd libdbus" };
+	static const struct floor_library libraries[] = {
+		{ "GLib", "direct " GLIB, glib + 1, N_GLIB - 1 },
+		{ "libdbus", "direct libdbus", libdbus, N_GLIB - 1 },
+	};
+
+	floor_print(r, libraries, 2, headings);
+}
+
 static void print(const struct report *r)
 {
 	const struct cell *c;
@@ -75,18 +93,19 @@ static void print(const struct report *r)
 	report_verdict(r, "libkdbus", "the fastest bus and client library", lineup.brokers,
 		       lineup.n_brokers, stdout);
 	print_glib(r);
+	print_floor(r);
 }
 
 static void default_sizes(struct options *o)
 {
 	static const uint64_t quick[] = { 4096, 65536, 1 << 20 };
-	static const uint64_t full[] = { 4096,	 8192,	 16384,	 32768,	 65536,
-					 131072, 262144, 524288, 1 << 20 };
+	static const uint64_t full[] = { 64,	1024,	4096,	8192,	16384,	32768,
+					 65536, 131072, 262144, 524288, 1 << 20 };
 
 	if (o->quick)
 		plan_sizes(o, quick, 3);
 	else
-		plan_sizes(o, full, 9);
+		plan_sizes(o, full, sizeof(full) / sizeof(full[0]));
 	if (!o->count)
 		o->count = o->quick ? 30 : CALLS;
 }

@@ -13,6 +13,8 @@
 #define RULES	20 /* on each of those */
 
 static struct lineup lineup;
+/* The D-Bus daemons, to whom everything up to Hello is sent in one write */
+static struct lineup hurried;
 
 static const char *const when[] = { "before", "peak", "after" };
 
@@ -89,22 +91,27 @@ static void print_line(const struct report *r, const char *what, const char *sub
 
 static void print_held(const struct report *r)
 {
-	static const char *const rows[] = { "connect", "idle connection", "match rule" };
+	static const char *const rows[] = { "one write", "connect", "idle connection",
+					    "match rule" };
 	const struct cell *c;
 	unsigned int i, j;
+	bool timed;
 
-	printf("\n# a connection, until the bus has answered; memory of the daemon for one without "
-	       "a name,\n# and for each of %d match rules on it\n%-14s %12s %16s %16s\n"
-	       "%-14s %12s %16s %16s\n",
-	       RULES, "", "usecs", "bytes", "bytes", "OVER", "to connect", "a connection",
-	       "a match rule");
+	printf("\n# a connection, until the bus has answered: by a client that sends all up to "
+	       "Hello in one\n# write, and by a library; memory of the daemon for one without a "
+	       "name, and for each\n# of %d match rules on it\n%-14s %12s %12s %16s %16s\n"
+	       "%-14s %12s %12s %16s %16s\n",
+	       RULES, "", "usecs", "usecs", "bytes", "bytes", "OVER", "one write", "to connect",
+	       "a connection", "a match rule");
 	for (i = 0; i < lineup.n; i++) {
-		if (!report_find(r, rows[0], lineup.subjects[i].name))
+		if (!report_find(r, rows[1], lineup.subjects[i].name))
 			continue;
 		printf("%-14s", lineup.subjects[i].name);
-		for (j = 0; j < 3; j++) {
+		for (j = 0; j < 4; j++) {
 			c = report_find(r, rows[j], lineup.subjects[i].name);
-			plan_cell(c ? cell_median(c) / (j ? 1 : 1000) : 0, j ? 16 : 12, j ? 0 : 1);
+			timed = j < 2;
+			plan_cell(c ? cell_median(c) / (timed ? 1000 : 1) : 0, timed ? 12 : 16,
+				  timed ? 1 : 0);
 		}
 		putchar('\n');
 	}
@@ -137,7 +144,7 @@ static void print(const struct report *r)
 	report_missing(r, stdout);
 }
 
-static void make_rows(struct row rows[2], const struct options *o)
+static void make_rows(struct row rows[3], const struct options *o)
 {
 	rows[0] = (struct row){ .name = "connect" };
 	rows[0].order = (struct order){
@@ -152,22 +159,27 @@ static void make_rows(struct row rows[2], const struct options *o)
 		.kind = ORDER_STORM,
 		.hold = HOLD,
 	};
+	rows[2] = (struct row){ .name = "one write" };
+	rows[2].order = (struct order){
+		.count = o->count ? o->count : (o->quick ? 200 : 2000),
+		.kind = ORDER_FRESH,
+	};
 }
 
 /* Each row with daemons of its own: what one leaves free would be missing in the other. */
-static int measure(struct report *report, const struct row *row,
+static int measure(struct report *report, const struct lineup *l, const struct row *row,
 		   int (*take_one)(const struct link *l, struct report *r))
 {
 	struct column columns[SET_MAX];
 	struct set set;
 	unsigned int i;
-	int r = set_start(&set, lineup.subjects, lineup.n, report->options, report);
+	int r = set_start(&set, l->subjects, l->n, report->options, report);
 
-	for (i = 0; i < lineup.n; i++)
+	for (i = 0; i < l->n; i++)
 		columns[i] = (struct column){ .subject = i, .each = take_one };
 	if (r < 0)
 		return r;
-	r = set_measure(&set, columns, lineup.n, row, 1, report);
+	r = set_measure(&set, columns, l->n, row, 1, report);
 	set_stop(&set);
 	return r;
 }
@@ -175,18 +187,21 @@ static int measure(struct report *report, const struct row *row,
 int command_storm(const struct options *o)
 {
 	struct report report;
-	struct row rows[2];
+	struct row rows[3];
 	int r;
 
 	peers_standard(&lineup, false);
+	peers_add_brokers(&hurried, &transport_hello, NULL);
 	r = set_check_only(lineup.subjects, lineup.n, o);
 	if (r < 0)
 		return r;
 	make_rows(rows, o);
 	report_init(&report, "storm", o);
-	r = measure(&report, &rows[0], take_held);
+	r = measure(&report, &lineup, &rows[0], take_held);
 	if (r == 0)
-		r = measure(&report, &rows[1], take);
+		r = measure(&report, &lineup, &rows[1], take);
+	if (r == 0)
+		r = measure(&report, &hurried, &rows[2], NULL);
 	if (r == 0) {
 		print(&report);
 		r = report_files(&report);

@@ -31,8 +31,9 @@ static const struct command commands[] = {
 	  "packet there and back. One message: a packet, one way.\n" },
 	{ "rpc", command_rpc, OPTION_MEASURE | OPTION_SIZES | OPTION_COUNT, 0,
 	  "calls with a string, answered with two characters: seconds for 1000\n"
-	  "calls of 4 kB to 1 MB through libkdbus, a UNIX socket, and libdbus,\n"
-	  "sd-bus and GDBus: directly and on each D-Bus daemon, kdbusd among them.\n"
+	  "calls of 64 B to 1 MB through libkdbus, a UNIX socket with and without a\n"
+	  "relay, and libdbus, sd-bus and GDBus: directly and on each D-Bus daemon,\n"
+	  "kdbusd among them; how near these come to the floor that the relay is.\n"
 	  "GLib has a table of its own besides. One message: a call or a reply.\n" },
 	{ "socket", command_socket, OPTION_MEASURE | OPTION_SIZES | OPTION_COUNT, 0,
 	  "calls with the same payload in request and reply: over a UNIX socket\n"
@@ -66,7 +67,8 @@ static const struct command commands[] = {
 	  "to one receiver while so many others have no match. One message: what one\n"
 	  "receiver gets.\n" },
 	{ "storm", command_storm, OPTION_MEASURE | OPTION_COUNT, 0,
-	  "connecting, and the daemon's memory for a connection and for a match rule;\n"
+	  "connecting, by a library and in one write; the daemon's memory for a\n"
+	  "connection and for a match rule;\n"
 	  "connect, take a name, call, leave; then 500 connections at once: memory\n"
 	  "and descriptors of the daemon. One message: the call or its reply.\n" },
 	{ "tour", command_tour, OPTION_OUTPUT | OPTION_COUNT, 0,

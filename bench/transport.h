@@ -228,6 +228,7 @@ extern const struct transport transport_futex;
 extern const struct transport transport_spin;
 extern const struct transport transport_unix;
 extern const struct transport transport_stream;
+extern const struct transport transport_hello;
 extern const struct transport transport_user;
 extern const struct transport transport_user_asleep;
 extern const struct transport transport_user_relayed;

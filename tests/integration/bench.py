@@ -5,6 +5,7 @@
 usage: bench.py KDBUS-BENCH KDBUSD
 """
 import json
+import math
 import os
 import re
 import shutil
@@ -71,6 +72,34 @@ def measure(name, *args, rows=(), subjects=()):
                         and subject not in missing:
                     problems.append(f'{row}/{subject} is not printed')
     check(f'{name}: rows, subjects, statistics', problems)
+    return run.stdout
+
+
+def cell_of(data, row, subject):
+    return next(c for c in data['cells'] if (c['row'], c['subject']) == (row, subject))
+
+
+def floor(text):
+    """The tables of the floor, next to the samples they come from."""
+    data = read_json('rpc.json')
+    problems = []
+    for row in ('4k', '64k'):
+        socket, relay = (cell_of(data, row, s)['samples'] for s in ('socket', 'socket dbus'))
+        for library, name in (('libdbus', 'libdbus'), ('GLib', 'GDBus')):
+            direct = cell_of(data, row, f'direct {name}')['samples']
+            floors = [a + b - c for a, b, c in zip(direct, relay, socket)]
+            shown = re.findall(rf'^ *{row} {library} +([\d.]+|-)  (.*)$', text, re.M)
+            if len(shown) != 2:
+                problems.append(f'{row} {library}: {len(shown)} lines')
+            elif min(floors) <= 0:
+                problems.append('' if shown[0][0] == '-' else f'{row} {library}: {shown[0]}')
+            else:
+                taken = cell_of(data, row, f'kdbusd {name}')['samples']
+                ratio = math.prod(b / a for a, b in zip(floors, taken)) ** (1 / len(floors))
+                if abs(float(shown[0][0]) - sum(floors) / len(floors) / 1000) > 0.02 or \
+                        not re.search(rf'  {ratio:.2f} \([\d.]+ - [\d.]+\)$', shown[0][1]):
+                    problems.append(f'{row} {library}: {floors}, {ratio}, but {shown[0]}')
+    check('rpc: the floor is what it says', problems)
 
 
 FLOORS = ('pipe', 'eventfd', 'futex', 'unix socket')
@@ -90,8 +119,8 @@ def measurements():
     measure('chart', '--count', '2', '--sizes', '4M', rows=['4M'],
             subjects=('MEMFD', 'socket', *BUSES))
     measure('latency', '--count', '20', rows=['bounce'], subjects=('libkdbus', 'socket', *BUSES))
-    measure('rpc', '--count', '5', '--sizes', '4k,64k', rows=['4k', '64k'],
-            subjects=('libkdbus', 'socket', *CLIENTS))
+    floor(measure('rpc', '--count', '5', '--sizes', '4k,64k', rows=['4k', '64k'],
+                  subjects=('libkdbus', 'socket', 'socket dbus', *CLIENTS)))
     buses = ('libkdbus', *BUSES)
     measure('first', '--count', '3', rows=['connect', 'call 1', 'call 24', 'steady'],
             subjects=buses)
@@ -107,6 +136,7 @@ def measurements():
             rows=['1', '1 x16', '1 no match', '20', '20 x16', '20 no match'], subjects=buses)
     measure('storm', '--count', '3', subjects=buses,
             rows=['connect', 'idle connection', 'match rule', 'cycle', 'memory peak', 'fds after'])
+    measure('storm', '--count', '3', subjects=BUSES, rows=['one write'])
     measure('scale', '--sizes', '3', rows=['1 pair', '3 pairs'], subjects=('socket', *buses))
 
 
@@ -585,7 +615,7 @@ def main():
     interrupted('socket', children=8)
     interrupted('chart', children=11)
     interrupted('storm', children=9)
-    interrupted('rpc', children=25)
+    interrupted('rpc', children=28)
     interrupted('tour', '--output', path('interrupted'), children=12)
     for by in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         interrupted('chart', children=11, by=by)
