@@ -402,8 +402,9 @@ int lane_take(struct lane_channel *ch, void *body);
 /**
  * lane_consume() - store the consumer cursor, fence, ring a writer that waits for the space
  *
- * Clients: after each lane_take(). The daemon: at the end of a round (rule 12). Needs the own
- * lane. Return: 0; -ENOLINK: no own lane; -ECONNRESET.
+ * Clients: after each lane_take() and lane_pluck(); what was plucked and stands behind nothing that
+ * waits is consumed with it. The daemon: at the end of a round (rule 12). Needs the own lane.
+ * Return: 0; -ENOLINK: no own lane; -ECONNRESET.
  */
 int lane_consume(struct lane_channel *ch);
 

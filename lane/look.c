@@ -161,9 +161,15 @@ static void snapshot(struct lane_look *look, struct lane_source *src)
 		src->limit = src->ch->read;
 }
 
+/* Is all of the snapshot taken? What was plucked may lie behind it. */
+static bool exhausted(const struct lane_source *src)
+{
+	return (int32_t)(src->limit - src->ch->read) <= 0;
+}
+
 static bool has_news(const struct lane_source *src)
 {
-	return src->have || src->limit != src->ch->read;
+	return src->have || !exhausted(src);
 }
 
 static bool is_news(uint16_t type)
@@ -348,7 +354,7 @@ static bool ends(const struct lane_source *src)
 		return false;
 	if (src->told)
 		return ch->hungup && !src->told_hungup;
-	return ch->broken || ch->ended || ((src->cut || src->gone) && src->limit == ch->read);
+	return ch->broken || ch->ended || ((src->cut || src->gone) && exhausted(src));
 }
 
 /* The peer has stopped reading while something of ours was on its way (rule 15). */

@@ -239,10 +239,29 @@ int lane_ring_for_space(struct lane_channel *ch)
 	return r == -ECONNRESET ? r : 0; /* EAGAIN counts as rung */
 }
 
+/*
+ * What was plucked and has come to the front is taken as well: its room is the writer's, and so is
+ * what it charged for it. The next record may never come, for want of just that.
+ */
+static void skip_plucked(struct lane_channel *ch)
+{
+	struct lane_env env;
+	int r;
+
+	while (ch->n_plucked && !ch->have_head && within(ch, ch->read, ch->seen)) {
+		r = skip_or_read(ch, ch->read, ch->seen, &env);
+		if (r <= 0)
+			return;
+		forget_plucked(ch, ch->read);
+		ch->read += (uint32_t)r;
+	}
+}
+
 int lane_consume(struct lane_channel *ch)
 {
 	if (!ch->own)
 		return -ENOLINK;
+	skip_plucked(ch);
 	if (ch->consumed == ch->read)
 		return 0;
 	ch->consumed = ch->read;
@@ -278,7 +297,9 @@ int lane_scan(struct lane_channel *ch, uint32_t limit, uint32_t *pos, struct lan
 		if (front) {
 			forget_plucked(ch, at);
 			ch->read += (uint32_t)r;
-			lane_consume(ch);
+			lane_consume(ch); /* which may go on */
+			at = ch->read;
+			continue;
 		}
 		at += (uint32_t)r;
 	}

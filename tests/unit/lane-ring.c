@@ -203,6 +203,9 @@ static bool consume(struct world *w, struct prop_report *report)
 	w->unconsumed = 0;
 	for (i = 0; i < w->n; i++)
 		w->unconsumed += w->list[i].plucked; /* behind one that waits */
+	/* Nothing else keeps its room, whether or not anything is to come. */
+	if (w->a.flight_count != w->n)
+		return prop_differ(report, "%u in flight, %u wait", w->a.flight_count, w->n);
 	start = (int32_t)(w->a.acked - w->a.live) < 0 ? w->a.live : w->a.acked;
 	if (w->a.write - start > RING)
 		return prop_differ(report, "more in flight than the ring has");
