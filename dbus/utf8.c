@@ -19,19 +19,18 @@ static bool ascii8(const uint8_t *p)
 /* The same for a whole block, in registers as wide as the machine has them at least. */
 #define BLOCK 64
 
-typedef uint8_t bytes __attribute__((vector_size(16)));
+typedef int8_t bytes __attribute__((vector_size(16)));
 
+/* As signed numbers they are above zero. */
 static bool ascii_block(const uint8_t *p)
 {
-	bytes v[BLOCK / sizeof(bytes)], high, zero;
+	bytes v[BLOCK / sizeof(bytes)], above;
 	uint64_t w[2];
 
 	memcpy(v, p, sizeof(v));
-	high = v[0] | v[1] | v[2] | v[3];
-	zero = (bytes)(v[0] == 0) | (bytes)(v[1] == 0) | (bytes)(v[2] == 0) | (bytes)(v[3] == 0);
-	high |= zero;
-	memcpy(w, &high, sizeof(w));
-	return !((w[0] | w[1]) & HIGH_BITS);
+	above = (v[0] > 0) & (v[1] > 0) & (v[2] > 0) & (v[3] > 0);
+	memcpy(w, &above, sizeof(w));
+	return (w[0] & w[1]) == UINT64_MAX;
 }
 
 static bool is_tail(uint8_t c)
