@@ -79,7 +79,7 @@ static void finish_round(struct daemon *d)
 	answer_all(d);
 	consume_all(d);
 	if (d->classic)
-		classic_flush(d->classic);
+		classic_end_round(d->classic);
 }
 
 /* The end of one client is news for others, and may doom more: rounds of their own. */

@@ -7,15 +7,17 @@
 
 /*
  * Large buffers come and go with each large message; pages fresh from the kernel would cost more
- * than what is copied into them. So a few that were given back stay.
+ * than what is copied into them. So a few that were given back stay, the last one first, until
+ * nobody has wanted them for a while.
  */
 #define SPARE_MIN   (32UL << 10)
-#define SPARE_MAX   (4UL << 20) /* bytes of all */
+#define SPARE_MAX   (16UL << 20) /* bytes of all */
 #define SPARE_WASTE 4 /* one is used for no less than a part of its size */
 
 static struct {
 	struct cbuf *first;
 	size_t bytes;
+	unsigned int age; /* calls of cbuf_age() */
 } spare;
 
 static struct cbuf *take_spare(size_t size)
@@ -37,7 +39,7 @@ static void give_back(struct cbuf *buf)
 {
 	struct cbuf **link;
 
-	if (buf->room < SPARE_MIN || buf->room > SPARE_MAX / 2) {
+	if (buf->room < SPARE_MIN || buf->room > SPARE_MAX) {
 		free(buf);
 		return;
 	}
@@ -49,19 +51,36 @@ static void give_back(struct cbuf *buf)
 		*link = NULL;
 	}
 	buf->next = spare.first;
+	buf->age = spare.age;
 	spare.first = buf;
 	spare.bytes += buf->room;
 }
 
-void cbuf_trim(void)
+/* From the first that was given back before the last call on, all were. */
+bool cbuf_age(void)
 {
-	struct cbuf *buf;
+	struct cbuf **link = &spare.first, *buf;
 
-	while ((buf = spare.first)) {
-		spare.first = buf->next;
+	while (*link && (*link)->age == spare.age)
+		link = &(*link)->next;
+	while ((buf = *link)) {
+		*link = buf->next;
+		spare.bytes -= buf->room;
 		free(buf);
 	}
-	spare.bytes = 0;
+	spare.age++;
+	return spare.first;
+}
+
+bool cbuf_kept(void)
+{
+	return spare.first;
+}
+
+void cbuf_trim(void)
+{
+	while (cbuf_age())
+		;
 }
 
 struct cbuf *cbuf_new(size_t size)

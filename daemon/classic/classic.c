@@ -78,6 +78,32 @@ static int init(struct classic *k)
 	return r == 0 ? listen_start(k) : r;
 }
 
+/*
+ * What large messages leave goes back to the kernel when there are none any more. One timer for a
+ * second of them: the round looks only whether it is set.
+ */
+#define AGING_MS 1000
+
+static void grow_older(struct timeout *t)
+{
+	struct classic *k = container_of(t, struct classic, aging);
+
+	if (cbuf_age())
+		timeout_set(k, &k->aging, AGING_MS);
+}
+
+static void keep_aging(struct classic *k)
+{
+	if (cbuf_kept() && !k->aging.at)
+		timeout_set(k, &k->aging, AGING_MS);
+}
+
+void classic_end_round(struct classic *k)
+{
+	classic_flush(k);
+	keep_aging(k);
+}
+
 int classic_start(struct bus *bus, struct config *config, const struct carrier *carrier,
 		  bool systemd_activation)
 {
@@ -96,6 +122,7 @@ int classic_start(struct bus *bus, struct config *config, const struct carrier *
 	INIT_LIST_HEAD(&k->peers);
 	INIT_LIST_HEAD(&k->doomed);
 	INIT_LIST_HEAD(&k->dirty);
+	k->aging.expired = grow_older;
 	bus->classic = k;
 	bus->daemon->classic = k;
 	r = init(k);

@@ -37,6 +37,7 @@
 #include "dbus/sasl.h"
 #include "dbus/str.h"
 #include "policy.h"
+#include "timer.h"
 
 #define CLASSIC_DRIVER "org.freedesktop.DBus"
 #define CLASSIC_DRIVER_PATH "/org/freedesktop/DBus"
@@ -64,9 +65,11 @@ struct watch;
  * @size:	bytes of the message
  * @room:	bytes there are
  * @next:	while nobody uses it (buffers.c)
+ * @age:	how old those that are kept were when it was given back
  */
 struct cbuf {
 	unsigned int refs;
+	unsigned int age;
 	size_t size;
 	size_t room;
 	struct cbuf *next;
@@ -76,7 +79,11 @@ struct cbuf {
 struct cbuf *cbuf_new(size_t size);
 struct cbuf *cbuf_ref(struct cbuf *buf);
 struct cbuf *cbuf_unref(struct cbuf *buf);
-/* Free what is kept to be used again. */
+/* Is something kept to be used again? */
+bool cbuf_kept(void);
+/* Free of that what nobody has used since the last call. Returns whether something is left. */
+bool cbuf_age(void);
+/* Free all of it. */
 void cbuf_trim(void);
 
 /**
@@ -160,7 +167,8 @@ enum cpeer_state {
  * @deaf:	it reads no more; what it sent before is still taken
  * @ended:	it has closed its end, and all it sent was taken
  * @anonymous:	it did not say who it is
- * @large:	its last message was large
+ * @roomy:	its socket takes as much as the kernel lets it
+ * @usual:	bytes of its last message
  * @name:	unique name, once active
  * @name_len:	its bytes
  * @uid, @gid, @pid: from the socket, of the moment of connect(); pid 0 and ids -1: unknown
@@ -185,13 +193,14 @@ struct cpeer {
 	struct listener *listener;
 	int fd;
 	uint32_t events;
+	uint32_t usual;
 	uint8_t state;
 	uint8_t was;
 	bool fds_ok;
 	bool deaf;
 	bool ended;
 	bool anonymous;
-	bool large;
+	bool roomy;
 	uint8_t name_len;
 	char name[CLASSIC_UNIQUE_MAX];
 	uid_t uid;
@@ -257,6 +266,7 @@ static inline struct dbusp_str cpeer_name(const struct cpeer *c)
  * @search:	number of the last search for receivers
  * @serial:	last serial of the driver
  * @timer:	for everything that ends by time (timer.c)
+ * @aging:	set while buffers are kept: they get older (classic.c)
  * @watch:	directories of the configuration (watch.c); NULL: they cannot be watched
  * @known:	what the policy says about a user, for the next of his (access.c)
  * @msg:	the message of a peer that is being routed
@@ -292,6 +302,7 @@ struct classic {
 	uint64_t search;
 	uint32_t serial;
 	struct timer *timer;
+	struct timeout aging;
 	struct watch *watch;
 	struct {
 		struct policy *policy;
@@ -329,7 +340,7 @@ void classic_stop(struct bus *bus);
 /* Before the commit of a round: bury the doomed, which may doom more. */
 void classic_bury(struct classic *k);
 /* After it: send what was queued. */
-void classic_flush(struct classic *k);
+void classic_end_round(struct classic *k);
 
 /* ---- listen.c ---- */
 
@@ -409,6 +420,8 @@ bool output_full(const struct cpeer *to);
 /* Does so much of its own wait for it that nothing more is to be read from it? */
 bool output_stalls(const struct cpeer *c);
 void output_flush(struct cpeer *to);
+/* Send what was queued by now, for all: their buffers are as good as new then. */
+void classic_flush(struct classic *k);
 /* The socket has room. */
 void output_ready(struct cpeer *to);
 void output_free(struct cpeer *c);

@@ -186,7 +186,7 @@ static void act(struct take *t, const unsigned char *data, size_t total, struct 
 		broke(c, why);
 		return;
 	}
-	c->large = total > INPUT_RECV / 2;
+	c->usual = (uint32_t)total;
 	m->from = &c->peer;
 	m->raw = data;
 	m->body = data + m->header.frame.header_len;
@@ -283,7 +283,15 @@ static size_t wanted(const struct partial *p)
 	return p && p->buf ? p->buf->size - p->have : 0;
 }
 
-static ssize_t receive(struct take *t, size_t first, unsigned char *rest)
+/* How much to receive behind a begun message. What is copied later had better be little. */
+static size_t expected(const struct cpeer *c)
+{
+	if (c->usual <= INPUT_RECV / 2)
+		return INPUT_RECV;
+	return c->usual <= INPUT_WHOLE ? INPUT_RECV_MORE : INPUT_PEEK;
+}
+
+static ssize_t receive(struct take *t, size_t first, unsigned char *rest, size_t size)
 {
 	union {
 		struct cmsghdr align;
@@ -292,8 +300,7 @@ static ssize_t receive(struct take *t, size_t first, unsigned char *rest)
 	struct cpeer *c = t->peer;
 	struct iovec iov[2] = {
 		{ first ? c->in->buf->data + c->in->have : NULL, first },
-		/* What is received of a large message here has to be copied. */
-		{ rest, c->large ? INPUT_PEEK : INPUT_RECV },
+		{ rest, size },
 	};
 	struct msghdr msg = {
 		.msg_iov = first ? iov : iov + 1,
@@ -398,15 +405,17 @@ static void ended(struct cpeer *c, ssize_t n)
 		cpeer_doom(c, "cannot be received from: %s", strerror(errno));
 }
 
-void input_ready(struct cpeer *c)
+/* Returns whether there was as much as was asked for. */
+static bool take(struct cpeer *c)
 {
 	struct classic *k = c->classic;
+	size_t first = wanted(c->in), size = expected(c);
 	struct take t;
 	unsigned char *rest;
-	size_t first = wanted(c->in);
+	bool full;
 	ssize_t n;
 
-	if (k->in_used + INPUT_RECV > INPUT_SIZE)
+	if (k->in_used + size > INPUT_SIZE)
 		classic_flush(k);
 	rest = k->in + k->in_used;
 	t.peer = c;
@@ -415,13 +424,14 @@ void input_ready(struct cpeer *c)
 	t.truncated = false;
 	t.out_bytes = c->out_bytes;
 	recall_fds(&t);
-	n = receive(&t, first, rest);
+	n = receive(&t, first, rest, size);
 	if (n <= 0) {
 		if (t.n_fds && c->in)
 			c->in->n_fds = t.n_fds;
 		ended(c, n);
-		return;
+		return false;
 	}
+	full = (size_t)n == first + size;
 	check_fds(&t);
 	if (cpeer_alive(c) && !only_grew(&t, first, (size_t)n)) {
 		n -= (ssize_t)min(first, (size_t)n);
@@ -432,4 +442,11 @@ void input_ready(struct cpeer *c)
 			go_on(&t, rest, (size_t)n);
 	}
 	close_fds(&t);
+	return full;
+}
+
+void input_ready(struct cpeer *c)
+{
+	if (take(c) && cpeer_alive(c) && wanted(c->in) > INPUT_PEEK)
+		take(c);
 }

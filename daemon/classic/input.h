@@ -7,7 +7,8 @@
  *
  * 1. One recvmsg() a round and peer, for as many messages as are there. What is complete is acted
  *    on in place; the beginning of a message moves to a buffer of the peer's own, which has room
- *    for all of it, and from then on is received into: each byte is copied at most once.
+ *    for all of it, and from then on is received into: each byte is copied at most once. Where a
+ *    large message is expected only its beginning is received first, and the rest at once.
  * 2. A message is checked completely before anybody else sees a byte of it. What breaks a rule ends
  *    the peer.
  * 3. What has come of a begun message is on the account of the peer's user; the peer with which
@@ -21,7 +22,9 @@
 
 #define INPUT_SIZE (512U << 10) /* of all peers in a round */
 #define INPUT_RECV (64U << 10) /* of one peer in a round, besides what completes a message */
-#define INPUT_PEEK 2048 /* the same of one whose last message was large */
+#define INPUT_RECV_MORE (160U << 10) /* the same of one whose last message was not small */
+#define INPUT_WHOLE (128U << 10) /* larger ones come in pieces anyway: sockets have no room */
+#define INPUT_PEEK 2048 /* the same of one whose last message was as large as that */
 #define INPUT_ANSWERS (4U << 20) /* bytes that one peer gets in a round before it is looked at */
 #define INPUT_FDS 253 /* the kernel passes no more at once */
 

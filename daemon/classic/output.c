@@ -193,6 +193,23 @@ bool output_full(const struct cpeer *to)
 
 /* ---- what waits ---- */
 
+/*
+ * What goes in parts wakes its reader for each: let there be as few of them as the kernel allows.
+ * Only where a large message asks for it, for it is the kernel's memory that waits there.
+ */
+#define ROOMY_FROM (128U << 10)
+#define ROOMY_SIZE (1 << 20)
+
+static bool make_roomy(struct cpeer *c, size_t waits)
+{
+	const int size = ROOMY_SIZE;
+
+	if (c->roomy || waits < ROOMY_FROM)
+		return false;
+	c->roomy = true;
+	return setsockopt(c->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)) == 0;
+}
+
 static void free_block(struct cpeer *c, struct oblock *b)
 {
 	account_drop(c->account, b->charged);
@@ -440,7 +457,7 @@ static bool send_all(struct cpeer *c)
 		n = send_batch(c->fd, &batch);
 		if (n >= 0) {
 			consume(c, (size_t)n);
-			if ((size_t)n < batch.bytes)
+			if ((size_t)n < batch.bytes && !make_roomy(c, batch.bytes))
 				return false;
 		} else if (errno == ETOOMANYREFS && batch.fds) {
 			drop_first(c);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "peer.h"
@@ -588,6 +589,58 @@ static void test_large_messages(void **state)
 	peer_close(&b);
 }
 
+/* In a buffer of the round, in one of their own, in several parts: all arrive, and in order. */
+static void test_sizes_in_any_order(void **state)
+{
+	static const size_t sizes[] = { 0,	2000,	30000,	33000,	65000,	66000,	 100000,
+					130900, 131100, 163700, 163900, 300000, 1 << 20, 2100000 };
+	enum {
+		N = sizeof(sizes) / sizeof(sizes[0]),
+		COUNT = 3 * N
+	};
+	char *big = malloc(sizes[N - 1] + 1), was;
+	const char *text;
+	size_t size, i;
+	struct got g;
+	pid_t child;
+	int status;
+	WITH(b);
+
+	(void)state;
+	assert_non_null(big);
+	for (i = 0; i <= sizes[N - 1]; i++)
+		big[i] = (char)('a' + i % 23);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		WITH(a);
+
+		for (i = 0; i < COUNT; i++) {
+			size = sizes[i * 5 % N];
+			was = big[size];
+			big[size] = 0;
+			peer_signal(&a, b.name, "/a", FACE, "Frob", "us", (int)i, big);
+			big[size] = was;
+		}
+		want_nothing(&a);
+		_exit(0);
+	}
+	for (i = 0; i < COUNT; i++) {
+		assert_true(peer_next(&b, &g));
+		assert_int_equal(g.h.frame.type, DBUSP_SIGNAL);
+		assert_int_equal(got_u32(&g), i);
+		size = sizes[i * 5 % N];
+		text = got_string(&g);
+		assert_int_equal(strlen(text), size);
+		assert_memory_equal(text, big, size);
+		got_free(&g);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	free(big);
+	peer_close(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -614,6 +667,7 @@ int main(void)
 		cmocka_unit_test(test_descriptors_for_who_takes_none),
 		cmocka_unit_test(test_the_bus_keeps_no_descriptor),
 		cmocka_unit_test(test_large_messages),
+		cmocka_unit_test(test_sizes_in_any_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -392,6 +392,96 @@ static void test_share(void **state)
 	tear_down(&f);
 }
 
+/* ---- large buffers that are kept ---- */
+
+#define BOUND (16UL << 20) /* of all of them */
+
+static struct cbuf *touch(struct cbuf *b)
+{
+	assert_non_null(b);
+	memset(b->data, 1, b->size);
+	return b;
+}
+
+/* The next message of about the same size gets the same memory, large as it may be. */
+static void test_large_buffers_are_used_again(void **state)
+{
+	static const size_t sizes[] = { 40000, 1 << 20, (2 << 20) + 200, (4 << 20) + 200,
+					15 << 20 };
+	struct cbuf *a, *b;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		a = touch(cbuf_new(sizes[i]));
+		cbuf_unref(a);
+		assert_true(cbuf_kept());
+		b = cbuf_new(sizes[i] - 100);
+		assert_ptr_equal(a, b);
+		assert_int_equal(b->size, sizes[i] - 100);
+		assert_int_equal(b->refs, 1);
+		assert_false(cbuf_kept());
+		cbuf_unref(b);
+		cbuf_trim();
+		assert_false(cbuf_kept());
+	}
+}
+
+/* For a small message no large one is taken, for it could hold that for long. */
+static void test_large_buffers_are_not_wasted(void **state)
+{
+	struct cbuf *a, *b;
+
+	cbuf_unref(touch(cbuf_new(4 << 20)));
+	a = cbuf_new(40000);
+	assert_true(cbuf_kept());
+	b = cbuf_new(1000);
+	assert_true(cbuf_kept());
+	cbuf_unref(a);
+	cbuf_unref(b);
+	cbuf_trim();
+}
+
+/* What is kept has an end in bytes: the last ones stay, and none that is larger than all may be. */
+static void test_kept_buffers_are_bounded(void **state)
+{
+	struct cbuf *bufs[6];
+	unsigned int i;
+
+	for (i = 0; i < 6; i++)
+		bufs[i] = touch(cbuf_new(4 << 20));
+	for (i = 0; i < 6; i++)
+		cbuf_unref(bufs[i]);
+	for (i = 0; cbuf_kept(); i++)
+		bufs[i] = cbuf_new(4 << 20);
+	assert_int_equal(i, BOUND / (4 << 20));
+	while (i--)
+		free(bufs[i]);
+	cbuf_unref(cbuf_new(BOUND + 1));
+	assert_false(cbuf_kept());
+}
+
+/* Who is wanted stays; who is not is gone by the second look after it was given back. */
+static void test_kept_buffers_grow_old(void **state)
+{
+	struct cbuf *wanted, *other;
+	unsigned int i;
+
+	wanted = touch(cbuf_new(2 << 20));
+	other = touch(cbuf_new(200000));
+	cbuf_unref(other);
+	cbuf_unref(wanted);
+	for (i = 0; i < 5; i++) {
+		assert_true(cbuf_age());
+		assert_ptr_equal(cbuf_new(2 << 20), wanted);
+		/* The other one: until the first look it is as young as this one. */
+		assert_int_equal(cbuf_kept(), i == 0);
+		cbuf_unref(wanted);
+	}
+	assert_true(cbuf_age());
+	assert_false(cbuf_age());
+	assert_false(cbuf_kept());
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -399,6 +489,10 @@ int main(void)
 		cmocka_unit_test(test_end_in_the_middle),
 		cmocka_unit_test(test_neighbours_are_one_piece),
 		cmocka_unit_test(test_share),
+		cmocka_unit_test(test_large_buffers_are_used_again),
+		cmocka_unit_test(test_large_buffers_are_not_wasted),
+		cmocka_unit_test(test_kept_buffers_are_bounded),
+		cmocka_unit_test(test_kept_buffers_grow_old),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
