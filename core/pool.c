@@ -8,16 +8,24 @@
  */
 #define SPARE_MAX 8
 
-static struct core_slice *slice_new(struct core_pool *pool)
+static struct core_slice *slice_new(struct core_pool *pool, size_t offset, size_t size)
 {
-	struct core_slice *slice;
+	struct core_slice *slice = pool->spare;
 
-	slice = list_first_entry_or_null(&pool->spare, struct core_slice, all);
+	if (slice) {
+		pool->spare = slice->spare;
+		pool->n_spare--;
+	} else {
+		slice = kmalloc(sizeof(*slice), CORE_GFP);
+	}
 	if (!slice)
-		return kzalloc(sizeof(*slice), CORE_GFP);
-	list_del(&slice->all);
-	pool->n_spare--;
-	memset(slice, 0, sizeof(*slice));
+		return NULL;
+	slice->offset = offset;
+	slice->size = size;
+	slice->busy = false;
+	slice->held = false;
+	slice->published = false;
+	slice->accounted = false;
 	return slice;
 }
 
@@ -27,11 +35,17 @@ static void slice_delete(struct core_pool *pool, struct core_slice *slice)
 		kfree(slice);
 		return;
 	}
-	list_add(&slice->all, &pool->spare);
+	slice->spare = pool->spare;
+	pool->spare = slice;
 	pool->n_spare++;
 }
 
-/* by size, then by offset */
+/* The order of free slices: by size, then by offset. */
+static bool before(const struct core_slice *a, const struct core_slice *b)
+{
+	return a->size < b->size || (a->size == b->size && a->offset < b->offset);
+}
+
 static void free_insert(struct core_pool *pool, struct core_slice *slice)
 {
 	struct rb_node **link = &pool->free.rb_node, *parent = NULL;
@@ -41,14 +55,32 @@ static void free_insert(struct core_pool *pool, struct core_slice *slice)
 		parent = *link;
 		at = rb_entry(parent, struct core_slice, node);
 		core_step();
-		if (slice->size < at->size ||
-		    (slice->size == at->size && slice->offset < at->offset))
+		if (before(slice, at))
 			link = &parent->rb_left;
 		else
 			link = &parent->rb_right;
 	}
 	rb_link_node(&slice->node, parent, link);
 	rb_insert_color(&slice->node, &pool->free);
+}
+
+/*
+ * Change the bounds of a free slice. Most often it is much larger than all others, and keeps its
+ * place among them.
+ */
+static void free_resize(struct core_pool *pool, struct core_slice *slice, size_t offset,
+			size_t size)
+{
+	struct core_slice *prev, *next;
+
+	prev = rb_entry_safe(rb_prev(&slice->node), struct core_slice, node);
+	next = rb_entry_safe(rb_next(&slice->node), struct core_slice, node);
+	slice->offset = offset;
+	slice->size = size;
+	if ((!prev || before(prev, slice)) && (!next || before(slice, next)))
+		return;
+	rb_erase(&slice->node, &pool->free);
+	free_insert(pool, slice);
 }
 
 /* by offset */
@@ -92,51 +124,53 @@ int core_pool_init(struct core_pool *pool, size_t size)
 
 	memset(pool, 0, sizeof(*pool));
 	INIT_LIST_HEAD(&pool->all);
-	INIT_LIST_HEAD(&pool->spare);
 	if (!size || !IS_ALIGNED(size, 8))
 		return -EINVAL;
-	slice = slice_new(pool);
+	slice = slice_new(pool, 0, size);
 	if (!slice)
 		return -ENOMEM;
-	slice->size = size;
 	list_add(&slice->all, &pool->all);
 	free_insert(pool, slice);
 	pool->size = size;
 	return 0;
 }
 
-static void delete_all(struct list_head *list)
+void core_pool_deinit(struct core_pool *pool)
 {
 	struct core_slice *slice, *next;
 
-	list_for_each_entry_safe(slice, next, list, all)
-		kfree(slice);
-}
-
-void core_pool_deinit(struct core_pool *pool)
-{
 	if (!pool || !pool->all.next)
 		return;
-	delete_all(&pool->all);
-	delete_all(&pool->spare);
+	list_for_each_entry_safe(slice, next, &pool->all, all)
+		kfree(slice);
+	for (slice = pool->spare; slice; slice = next) {
+		next = slice->spare;
+		kfree(slice);
+	}
 	memset(pool, 0, sizeof(*pool));
 }
 
-/* What is not needed of @slice becomes a free slice behind it. */
-static void split(struct core_pool *pool, struct core_slice *slice, struct core_slice *rest,
-		  size_t size)
+/* The front of a free slice, as a slice of its own. */
+static struct core_slice *take_front(struct core_pool *pool, struct core_slice *slice, size_t size)
 {
-	rest->offset = slice->offset + size;
-	rest->size = slice->size - size;
-	slice->size = size;
-	list_add(&rest->all, &slice->all);
-	free_insert(pool, rest);
+	struct core_slice *front;
+
+	if (slice->size == size) {
+		rb_erase(&slice->node, &pool->free);
+		return slice;
+	}
+	front = slice_new(pool, slice->offset, size);
+	if (!front)
+		return NULL;
+	list_add_tail(&front->all, &slice->all);
+	free_resize(pool, slice, slice->offset + size, slice->size - size);
+	return front;
 }
 
 int core_pool_alloc(struct core_pool *pool, size_t size, bool accounted,
 		    struct core_slice **ret_slice)
 {
-	struct core_slice *slice, *rest = NULL;
+	struct core_slice *slice;
 
 	if (!size)
 		return -EINVAL;
@@ -146,14 +180,9 @@ int core_pool_alloc(struct core_pool *pool, size_t size, bool accounted,
 	slice = best_fit(pool, size);
 	if (!slice)
 		return -EXFULL;
-	if (slice->size > size) {
-		rest = slice_new(pool);
-		if (!rest)
-			return -ENOMEM;
-	}
-	rb_erase(&slice->node, &pool->free);
-	if (rest)
-		split(pool, slice, rest, size);
+	slice = take_front(pool, slice, size);
+	if (!slice)
+		return -ENOMEM;
 	slice->busy = true;
 	slice->held = true;
 	slice->published = false;
@@ -166,37 +195,44 @@ int core_pool_alloc(struct core_pool *pool, size_t size, bool accounted,
 	return 0;
 }
 
-/* @slice swallows its free neighbour @next. */
-static void merge(struct core_pool *pool, struct core_slice *slice, struct core_slice *next)
+/* The neighbour of @slice at @place, if there is one and it is free. */
+static struct core_slice *free_at(const struct core_pool *pool, struct list_head *place)
 {
-	slice->size += next->size;
-	list_del(&next->all);
-	slice_delete(pool, next);
+	struct core_slice *slice = list_entry(place, struct core_slice, all);
+
+	return place == &pool->all || slice->busy ? NULL : slice;
+}
+
+static void vanish(struct core_pool *pool, struct core_slice *slice)
+{
+	list_del(&slice->all);
+	slice_delete(pool, slice);
 }
 
 static void free_slice(struct core_pool *pool, struct core_slice *slice)
 {
-	struct core_slice *neighbour;
+	struct core_slice *prev = free_at(pool, slice->all.prev);
+	struct core_slice *next = free_at(pool, slice->all.next);
+	size_t size = slice->size;
 
 	rb_erase(&slice->node, &pool->busy);
-	pool->used -= slice->size;
+	pool->used -= size;
 	slice->busy = false;
-	if (!list_is_last(&slice->all, &pool->all)) {
-		neighbour = list_next_entry(slice, all);
-		if (!neighbour->busy) {
-			rb_erase(&neighbour->node, &pool->free);
-			merge(pool, slice, neighbour);
-		}
+	if (!prev && !next) {
+		free_insert(pool, slice);
+		return;
 	}
-	if (slice->all.prev != &pool->all) {
-		neighbour = list_entry(slice->all.prev, struct core_slice, all);
-		if (!neighbour->busy) {
-			rb_erase(&neighbour->node, &pool->free);
-			merge(pool, neighbour, slice);
-			slice = neighbour;
+	if (!prev) {
+		free_resize(pool, next, slice->offset, size + next->size);
+	} else {
+		if (next) {
+			size += next->size;
+			rb_erase(&next->node, &pool->free);
+			vanish(pool, next);
 		}
+		free_resize(pool, prev, prev->offset, prev->size + size);
 	}
-	free_insert(pool, slice);
+	vanish(pool, slice);
 }
 
 void core_pool_publish(struct core_pool *pool, struct core_slice *slice)

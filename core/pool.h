@@ -40,7 +40,10 @@
 struct core_slice {
 	size_t offset;
 	size_t size;
-	struct list_head all;
+	union {
+		struct list_head all;
+		struct core_slice *spare;
+	};
 	struct rb_node node;
 	bool busy;
 	bool held;
@@ -63,7 +66,7 @@ struct core_pool {
 	struct list_head all;
 	struct rb_root free;
 	struct rb_root busy;
-	struct list_head spare;
+	struct core_slice *spare;
 	unsigned int n_spare;
 };
 
