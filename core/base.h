@@ -56,4 +56,11 @@ extern unsigned long core_steps;
 #define core_step() ((void)0)
 #endif
 
+/* A variable that is written before it is read, so that it need not be cleared first. */
+#if __has_attribute(__uninitialized__)
+#define core_uninitialized __attribute__((__uninitialized__))
+#else
+#define core_uninitialized
+#endif
+
 #endif

@@ -4,39 +4,19 @@
 #include "cmd.h"
 #include "limits.h"
 
-#define KIND(_kind)	(1U << (_kind))
-#define KINDS_ORDINARY	KIND(CORE_KIND_ORDINARY)
+#define KINDS_ORDINARY	CORE_KIND_BIT(CORE_KIND_ORDINARY)
 #define KINDS_ANY	(~0U)
-#define KINDS_RECEIVING (KINDS_ANY & ~KIND(CORE_KIND_POLICY_HOLDER))
+#define KINDS_RECEIVING (KINDS_ANY & ~CORE_KIND_BIT(CORE_KIND_POLICY_HOLDER))
 
-#define HANDLE(_handle) (1U << (_handle))
-#define ON_CONTROL	HANDLE(CORE_HANDLE_CONTROL)
-#define ON_ENDPOINT	HANDLE(CORE_HANDLE_ENDPOINT)
-#define ON_EP_OWNER	HANDLE(CORE_HANDLE_EP_OWNER)
-#define ON_CONNECTED	HANDLE(CORE_HANDLE_CONNECTED)
-
-/**
- * struct cmd_rule - all there is to know about a command before it is executed
- * @ioctl:   number
- * @handles: handles it works on
- * @kinds:   kinds of connections it works on
- * @size:    bytes of the fixed part of its argument
- * @flags:   flags it knows
- * @items:   items it knows; the last one stays empty
- */
-struct cmd_rule {
-	u32 ioctl;
-	u32 handles;
-	u32 kinds;
-	u32 size;
-	u64 flags;
-	struct core_item_rule items[CORE_ITEM_RULES + 1];
-};
+#define ON_CONTROL	CORE_HANDLE_BIT(CORE_HANDLE_CONTROL)
+#define ON_ENDPOINT	CORE_HANDLE_BIT(CORE_HANDLE_ENDPOINT)
+#define ON_EP_OWNER	CORE_HANDLE_BIT(CORE_HANDLE_EP_OWNER)
+#define ON_CONNECTED	CORE_HANDLE_BIT(CORE_HANDLE_CONNECTED)
 
 #define MUST CORE_ITEM_MUST
 #define MANY CORE_ITEM_MANY
 
-static const struct cmd_rule cmd_rules[CORE_CMD_N] = {
+const struct core_cmd_rule core_cmd_rules[CORE_CMD_N] = {
 	[CORE_CMD_BUS_MAKE] = {
 		KDBUS_CMD_BUS_MAKE, ON_CONTROL, KINDS_ANY, sizeof(struct kdbus_cmd),
 		KDBUS_MAKE_ACCESS_GROUP | KDBUS_MAKE_ACCESS_WORLD,
@@ -142,13 +122,13 @@ int core_cmd_lookup(u32 ioctl, enum core_cmd *ret_cmd)
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(cmd_usual); i++) {
-		if (cmd_rules[cmd_usual[i]].ioctl == ioctl) {
+		if (core_cmd_rules[cmd_usual[i]].ioctl == ioctl) {
 			*ret_cmd = cmd_usual[i];
 			return 0;
 		}
 	}
 	for (i = 0; i < CORE_CMD_N; i++) {
-		if (cmd_rules[i].ioctl == ioctl) {
+		if (core_cmd_rules[i].ioctl == ioctl) {
 			*ret_cmd = i;
 			return 0;
 		}
@@ -158,21 +138,15 @@ int core_cmd_lookup(u32 ioctl, enum core_cmd *ret_cmd)
 
 u32 core_cmd_ioctl(enum core_cmd cmd)
 {
-	return cmd_rules[cmd].ioctl;
-}
-
-size_t core_cmd_size(enum core_cmd cmd)
-{
-	return cmd_rules[cmd].size;
+	return core_cmd_rules[cmd].ioctl;
 }
 
 static bool is_setup(enum core_cmd cmd)
 {
-	return cmd_rules[cmd].handles & (ON_CONTROL | ON_ENDPOINT);
+	return core_cmd_rules[cmd].handles & (ON_CONTROL | ON_ENDPOINT);
 }
 
-/* A handle looks for its own node or connection only for a command of its stage. */
-static int refuse_dead(enum core_cmd cmd, enum core_handle handle)
+int core_cmd_refuse_dead(enum core_cmd cmd, enum core_handle handle)
 {
 	bool fresh = handle == CORE_HANDLE_CONTROL || handle == CORE_HANDLE_ENDPOINT;
 
@@ -185,23 +159,9 @@ static int refuse_dead(enum core_cmd cmd, enum core_handle handle)
 	return 0;
 }
 
-int core_cmd_check_handle(enum core_cmd cmd, enum core_handle handle, bool dead)
-{
-	int r = dead ? refuse_dead(cmd, handle) : 0;
-
-	if (r)
-		return r;
-	return cmd_rules[cmd].handles & HANDLE(handle) ? 0 : -EBADFD;
-}
-
-int core_cmd_check_kind(enum core_cmd cmd, enum core_kind kind)
-{
-	return cmd_rules[cmd].kinds & KIND(kind) ? 0 : -EOPNOTSUPP;
-}
-
 int core_cmd_check_size(enum core_cmd cmd, u64 size)
 {
-	if (size < cmd_rules[cmd].size)
+	if (size < core_cmd_rules[cmd].size)
 		return -EINVAL;
 	return size > CORE_CMD_MAX_SIZE ? -EMSGSIZE : 0;
 }
@@ -300,7 +260,7 @@ static bool needs_item(const struct core_item_rule *rules)
 	return false;
 }
 
-/* Most commands have no items. */
+/* Most commands have none. */
 static int parse_none(const struct core_item_rule *rules, void *items, bool must,
 		      struct core_items *ret)
 {
@@ -310,11 +270,25 @@ static int parse_none(const struct core_item_rule *rules, void *items, bool must
 	return 0;
 }
 
+/* A list that is refused leaves no trace. Only what there are rules for is copied. */
+static void copy_list(const struct core_items *list, struct core_items *ret)
+{
+	int i;
+
+	ret->rules = list->rules;
+	ret->items = list->items;
+	ret->size = list->size;
+	ret->end = list->end;
+	ret->negotiate = list->negotiate;
+	for (i = 0; list->rules[i].type; i++)
+		ret->first[i] = list->first[i];
+}
+
 static int parse_some(const struct core_item_rule *rules, void *items, size_t size, bool must,
 		      struct core_items *ret)
 {
+	struct core_items list core_uninitialized;
 	struct kdbus_item *item;
-	struct core_items list;
 	size_t offset;
 	int r;
 
@@ -332,7 +306,7 @@ static int parse_some(const struct core_item_rule *rules, void *items, size_t si
 		return -EINVAL;
 	if (list.negotiate)
 		negotiate_items(&list);
-	*ret = list;
+	copy_list(&list, ret);
 	return 0;
 }
 
@@ -352,15 +326,18 @@ struct kdbus_item *core_items_get(const struct core_items *list, u64 type)
 
 int core_cmd_parse(enum core_cmd cmd, void *arg, size_t size, struct core_args *ret)
 {
-	const struct cmd_rule *rule = &cmd_rules[cmd];
+	const struct core_cmd_rule *rule = &core_cmd_rules[cmd];
 	u64 word = ((struct kdbus_cmd *)arg)->flags, flags = word & ~KDBUS_FLAG_NEGOTIATE;
 	bool negotiate = word != flags;
+	void *items = (char *)arg + rule->size;
 	int r;
 
 	if (flags & ~rule->flags)
 		return -EINVAL;
-	r = core_items_parse(rule->items, (char *)arg + rule->size, size - rule->size, !negotiate,
-			     &ret->list);
+	if (size == rule->size)
+		r = parse_none(rule->items, items, !negotiate, &ret->list);
+	else
+		r = parse_some(rule->items, items, size - rule->size, !negotiate, &ret->list);
 	if (r)
 		return r;
 	ret->cmd = cmd;

@@ -78,6 +78,47 @@ enum core_kind {
 	CORE_KIND_MONITOR,
 };
 
+/* An item that must be there, and one that may be there more than once. */
+#define CORE_ITEM_MUST (1U << 0)
+#define CORE_ITEM_MANY (1U << 1)
+
+/**
+ * struct core_item_rule - an item that is accepted
+ * @type:  item type
+ * @flags: CORE_ITEM_MUST, CORE_ITEM_MANY
+ */
+struct core_item_rule {
+	u16 type;
+	u16 flags;
+};
+
+/* Most rules of a command; MATCH_ADD has that many. NEGOTIATE is not counted. */
+#define CORE_ITEM_RULES 9
+
+/**
+ * struct core_cmd_rule - all there is to know about a command before it is executed
+ * @ioctl:   number
+ * @handles: handles it works on, each as CORE_HANDLE_BIT()
+ * @kinds:   kinds of connections it works on, each as CORE_KIND_BIT()
+ * @size:    bytes of the fixed part of its argument
+ * @flags:   flags it knows
+ * @items:   items it knows; the last one stays empty
+ */
+struct core_cmd_rule {
+	u32 ioctl;
+	u32 handles;
+	u32 kinds;
+	u32 size;
+	u64 flags;
+	struct core_item_rule items[CORE_ITEM_RULES + 1];
+};
+
+#define CORE_HANDLE_BIT(_handle) (1U << (_handle))
+#define CORE_KIND_BIT(_kind)	 (1U << (_kind))
+
+/* The rules, here for what is looked up for each command. */
+extern const struct core_cmd_rule core_cmd_rules[CORE_CMD_N];
+
 /**
  * core_kind() - the kind that HELLO flags ask for
  * @hello_flags: flags accepted by HELLO, at most one of them a special kind
@@ -103,7 +144,21 @@ u32 core_cmd_ioctl(enum core_cmd cmd);
  * core_cmd_size() - bytes of the fixed part of a command's argument
  * @cmd: command
  */
-size_t core_cmd_size(enum core_cmd cmd);
+static inline size_t core_cmd_size(enum core_cmd cmd)
+{
+	return core_cmd_rules[cmd].size;
+}
+
+/**
+ * core_cmd_refuse_dead() - what a command gets of a node or connection that is gone
+ * @cmd:    command
+ * @handle: state of the handle
+ *
+ * A handle looks for its own node or connection only for a command of its stage.
+ *
+ * Return: -ESHUTDOWN, -ECONNRESET; 0: it is not looked for.
+ */
+int core_cmd_refuse_dead(enum core_cmd cmd, enum core_handle handle);
 
 /**
  * core_cmd_check_handle() - may the command be issued on this handle?
@@ -114,7 +169,14 @@ size_t core_cmd_size(enum core_cmd cmd);
  * Return: 0, or -EBADFD (wrong state or node), or -ESHUTDOWN (node gone) or -ECONNRESET
  * (connection gone); the latter two win (spec §3.6).
  */
-int core_cmd_check_handle(enum core_cmd cmd, enum core_handle handle, bool dead);
+static inline int core_cmd_check_handle(enum core_cmd cmd, enum core_handle handle, bool dead)
+{
+	int r = dead ? core_cmd_refuse_dead(cmd, handle) : 0;
+
+	if (r)
+		return r;
+	return core_cmd_rules[cmd].handles & CORE_HANDLE_BIT(handle) ? 0 : -EBADFD;
+}
 
 /**
  * core_cmd_check_kind() - may a connection of this kind issue the command?
@@ -126,7 +188,10 @@ int core_cmd_check_handle(enum core_cmd cmd, enum core_handle handle, bool dead)
  *
  * Return: 0, or -EOPNOTSUPP (spec §1.6).
  */
-int core_cmd_check_kind(enum core_cmd cmd, enum core_kind kind);
+static inline int core_cmd_check_kind(enum core_cmd cmd, enum core_kind kind)
+{
+	return core_cmd_rules[cmd].kinds & CORE_KIND_BIT(kind) ? 0 : -EOPNOTSUPP;
+}
 
 /**
  * core_cmd_check_size() - check the first word of an argument
@@ -146,23 +211,6 @@ int core_cmd_check_size(enum core_cmd cmd, u64 size);
  * Return: 0, or -EINVAL (spec §3.2 step 5).
  */
 int core_cmd_check_copy(const void *arg, u64 size);
-
-/* An item that must be there, and one that may be there more than once. */
-#define CORE_ITEM_MUST (1U << 0)
-#define CORE_ITEM_MANY (1U << 1)
-
-/**
- * struct core_item_rule - an item that is accepted
- * @type:  item type
- * @flags: CORE_ITEM_MUST, CORE_ITEM_MANY
- */
-struct core_item_rule {
-	u16 type;
-	u16 flags;
-};
-
-/* Most rules of a command; MATCH_ADD has that many. NEGOTIATE is not counted. */
-#define CORE_ITEM_RULES 9
 
 /**
  * struct core_items - a checked item list

@@ -182,11 +182,6 @@ deinit:
 	return r;
 }
 
-bool core_conn_alive(const struct core_conn *conn)
-{
-	return conn->state == CORE_CONN_ACTIVE;
-}
-
 void core_conn_view(const struct core_conn *conn, const struct core_cred *cred,
 		    struct core_policy_view *ret_view)
 {

@@ -217,7 +217,10 @@ int core_conn_hello(struct core_conn *conn, struct core_endpoint *ep,
  *
  * Locks: bus shared, or conn.
  */
-bool core_conn_alive(const struct core_conn *conn);
+static inline bool core_conn_alive(const struct core_conn *conn)
+{
+	return conn->state == CORE_CONN_ACTIVE;
+}
 
 /**
  * core_conn_view() - the side of a policy decision that wants something

@@ -36,8 +36,11 @@ int core_inbox_reserve(struct core_inbox *inbox, struct core_entry *entry, u32 u
 	if (check_add_overflow(size, (size_t)7, &aligned))
 		return -ENOBUFS;
 	aligned &= ~(size_t)7;
-	memset(entry, 0, sizeof(*entry));
 	core_queue_entry_init(&entry->queue);
+	entry->slice = NULL;
+	entry->name_id = 0;
+	entry->reply = NULL;
+	entry->sender = NULL;
 	r = core_quota_charge(&inbox->quota, user, inbox->pool.size, inbox->pool.accounted,
 			      aligned, fds);
 	if (r)

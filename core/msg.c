@@ -32,7 +32,7 @@ int core_msg_parse(struct kdbus_msg *msg, size_t size, bool negotiate, struct co
 
 	if (msg->flags & ~(MSG_FLAGS | (negotiate ? KDBUS_FLAG_NEGOTIATE : 0)))
 		return -EINVAL;
-	r = core_items_parse(msg_rules, (char *)msg + sizeof(*msg), size - sizeof(*msg), true,
+	r = core_items_parse(msg_rules, (char *)msg + sizeof(*msg), size - sizeof(*msg), false,
 			     &ret->list);
 	if (r)
 		return r;

@@ -11,13 +11,8 @@ void core_queue_init(struct core_queue *queue)
 
 void core_queue_entry_init(struct core_queue_entry *entry)
 {
-	memset(entry, 0, sizeof(*entry));
+	entry->priority = 0;
 	INIT_LIST_HEAD(&entry->fifo);
-}
-
-bool core_queue_entry_linked(const struct core_queue_entry *entry)
-{
-	return !list_empty(&entry->fifo);
 }
 
 /*
@@ -51,13 +46,6 @@ void core_queue_remove(struct core_queue *queue, struct core_queue_entry *entry)
 	rb_erase(&entry->node, &queue->by_priority);
 	list_del_init(&entry->fifo);
 	queue->n--;
-}
-
-struct core_queue_entry *core_queue_first(const struct core_queue *queue)
-{
-	if (list_empty(&queue->fifo))
-		return NULL;
-	return list_first_entry(&queue->fifo, struct core_queue_entry, fifo);
 }
 
 struct core_queue_entry *core_queue_next(const struct core_queue *queue,

@@ -62,7 +62,10 @@ void core_queue_entry_init(struct core_queue_entry *entry);
  * core_queue_entry_linked() - whether an entry is in a queue
  * @entry: initialised entry
  */
-bool core_queue_entry_linked(const struct core_queue_entry *entry);
+static inline bool core_queue_entry_linked(const struct core_queue_entry *entry)
+{
+	return !list_empty(&entry->fifo);
+}
 
 /**
  * core_queue_push() - append an entry
@@ -85,7 +88,12 @@ void core_queue_remove(struct core_queue *queue, struct core_queue_entry *entry)
  *
  * Return: the entry, which stays queued; NULL if there is none.
  */
-struct core_queue_entry *core_queue_first(const struct core_queue *queue);
+static inline struct core_queue_entry *core_queue_first(const struct core_queue *queue)
+{
+	if (list_empty(&queue->fifo))
+		return NULL;
+	return list_first_entry(&queue->fifo, struct core_queue_entry, fifo);
+}
 
 /**
  * core_queue_next() - the entry that arrived next

@@ -119,24 +119,6 @@ int core_users_get_anonymous(struct core_users *users, struct core_user **ret_us
 	return 0;
 }
 
-struct core_user *core_user_ref(struct core_user *user)
-{
-	if (user)
-		atomic_inc(&user->refs);
-	return user;
-}
-
-void core_user_unref(struct core_user *user)
-{
-	if (user)
-		atomic_dec(&user->refs);
-}
-
-u32 core_user_number(const struct core_user *user)
-{
-	return user ? user->number : 0;
-}
-
 int core_user_add_bus(struct core_user *user)
 {
 	if (user->n_buses >= CORE_USER_MAX_BUSES)

@@ -94,19 +94,31 @@ int core_users_get_anonymous(struct core_users *users, struct core_user **ret_us
  *
  * Return: @user.
  */
-struct core_user *core_user_ref(struct core_user *user);
+static inline struct core_user *core_user_ref(struct core_user *user)
+{
+	if (user)
+		atomic_inc(&user->refs);
+	return user;
+}
 
 /**
  * core_user_unref() - drop a reference
  * @user: user, or NULL
  */
-void core_user_unref(struct core_user *user);
+static inline void core_user_unref(struct core_user *user)
+{
+	if (user)
+		atomic_dec(&user->refs);
+}
 
 /**
  * core_user_number() - the number quotas know a sender by
  * @user: user; NULL is the bus itself
  */
-u32 core_user_number(const struct core_user *user);
+static inline u32 core_user_number(const struct core_user *user)
+{
+	return user ? user->number : 0;
+}
 
 /**
  * core_user_add_bus() - charge a bus

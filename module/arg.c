@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
+#include <linux/instrumented.h>
 #include <linux/mm.h>
+#include <linux/nospec.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 
@@ -8,28 +10,20 @@
 #define FLAGS_OFFSET	    8
 #define RETURN_FLAGS_OFFSET 16
 
-/* Small structures are words: that is cheaper than to set up a copy of any size. */
+/* Small structures are words, whose place on the stack is known to be large enough. */
 #define WORDS_MAX 32
 
 static int words_in(u64 *dst, const u64 __user *user, size_t n)
 {
-	size_t i;
+	size_t size = n * sizeof(u64), left;
 
-	if (!user_read_access_begin(user, n * sizeof(u64)))
+	if (!access_ok(user, size))
 		return -EFAULT;
-	for (i = 0; i + 4 <= n; i += 4) {
-		unsafe_get_user(dst[i], user + i, fault);
-		unsafe_get_user(dst[i + 1], user + i + 1, fault);
-		unsafe_get_user(dst[i + 2], user + i + 2, fault);
-		unsafe_get_user(dst[i + 3], user + i + 3, fault);
-	}
-	for (; i < n; i++)
-		unsafe_get_user(dst[i], user + i, fault);
-	user_read_access_end();
-	return 0;
-fault:
-	user_read_access_end();
-	return -EFAULT;
+	barrier_nospec();
+	instrument_copy_from_user_before(dst, user, size);
+	left = raw_copy_from_user(dst, user, size);
+	instrument_copy_from_user_after(dst, user, size, left);
+	return left ? -EFAULT : 0;
 }
 
 static int words_out(u64 __user *user, const u64 *src, size_t n)
@@ -125,9 +119,17 @@ int kbus_arg_read(struct kbus_arg *arg, enum core_cmd cmd, void __user *user)
 	return r;
 }
 
+/* It is smaller than a page, so its ends lie in all the pages it is in. */
 int kbus_arg_probe(struct kbus_arg *arg)
 {
-	return kbus_arg_write(arg);
+	size_t last = core_cmd_size(arg->args.cmd) - sizeof(u64);
+
+	BUILD_BUG_ON(KBUS_ARG_STACK > PAGE_SIZE);
+	if (put_user(arg->return_flags, (u64 __user *)(arg->user + RETURN_FLAGS_OFFSET)) ||
+	    put_user(*(u64 *)(arg->copy + last), (u64 __user *)(arg->user + last)))
+		return -EFAULT;
+	arg->told_flags = arg->return_flags;
+	return 0;
 }
 
 int kbus_arg_write(struct kbus_arg *arg)

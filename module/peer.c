@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "compat/compat.h"
 #include "peer.h"
 
 static int execute(struct kbus_conn *conn, struct file *file, struct kbus_arg *arg)
@@ -37,7 +36,7 @@ static int execute(struct kbus_conn *conn, struct file *file, struct kbus_arg *a
 int kbus_peer_command(struct kbus_conn *conn, struct file *file, enum core_cmd cmd,
 		      void __user *user)
 {
-	struct kbus_arg arg compat_uninitialized;
+	struct kbus_arg arg core_uninitialized;
 	int r;
 
 	r = core_cmd_check_kind(cmd, conn->core.kind);

@@ -2,7 +2,6 @@
 #include <linux/file.h>
 #include <linux/poll.h>
 
-#include "compat/compat.h"
 #include "life.h"
 #include "peer.h"
 #include "route.h"
@@ -55,7 +54,7 @@ int kbus_peer_send(struct kbus_conn *conn, struct file *file, struct kbus_arg *a
 	const struct kdbus_cmd_send *cmd = arg->copy;
 	struct kdbus_msg __user *user = u64_to_user_ptr(cmd->msg_address);
 	bool negotiate = arg->args.negotiate;
-	struct kbus_message message compat_uninitialized;
+	struct kbus_message message core_uninitialized;
 	struct file *cancel;
 	int r;
 

@@ -14,13 +14,6 @@
 #include <linux/sched.h>
 #include <linux/version.h>
 
-/* A variable that is written before it is read, so that it need not be cleared first. */
-#if __has_attribute(__uninitialized__)
-#define compat_uninitialized __attribute__((__uninitialized__))
-#else
-#define compat_uninitialized
-#endif
-
 /* In the assignment of a tracepoint: its string @dst is @src. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 10, 0)
 #define compat_assign_str(dst, src) __assign_str(dst)
