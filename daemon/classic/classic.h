@@ -218,7 +218,7 @@ struct cpeer {
 	struct rule *rules;
 	unsigned int n_rules;
 	uint64_t visited;
-	struct list_head calls;
+	struct rb_root calls;
 	unsigned int n_calls;
 };
 

@@ -77,7 +77,7 @@ static void init(struct cpeer *c, struct classic *k, struct listener *listener, 
 	INIT_LIST_HEAD(&c->calling);
 	INIT_LIST_HEAD(&c->owed);
 	INIT_LIST_HEAD(&c->dirty_entry);
-	INIT_LIST_HEAD(&c->calls);
+	c->calls = RB_ROOT;
 	c->source.ready = ready;
 	c->classic = k;
 	c->listener = listener;

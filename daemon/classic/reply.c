@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Who waits for what: a hash table of calls by caller and serial, and lists of them by caller and
- * by callee for their ends. Every operation is O(1), ends are O(calls of the peer). Callers choose
- * their serials, so hashes are keyed.
+ * Who waits for what: each caller has a tree of its calls by serial, each callee a list of what it
+ * owes. Mostly it is one call, and never more steps than the logarithm of how many there are,
+ * whatever serials the caller picks. Ends are O(calls of the peer).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,38 +12,27 @@
 #include "timer.h"
 
 struct call {
-	struct call *next; /* of the same bucket, or free */
+	struct rb_node node; /* in caller->calls */
+	uint32_t serial;
 	struct cpeer *caller;
 	struct peer *callee;
-	struct list_head caller_entry; /* in caller->calls */
 	struct list_head callee_entry; /* in callee->owed */
 	struct timeout timeout;
-	uint32_t serial;
+	struct call *next; /* while it is spare */
 };
 
-#define FIRST_BUCKETS 64
 #define SPARE_MAX 256
 
+/* Freed ones, to be used again */
 struct replies {
-	struct dbusp_hash_key key;
-	struct call **buckets;
-	size_t n_buckets; /* a power of two */
-	size_t n;
-	struct call *spare; /* freed ones, to be used again */
+	struct call *spare;
 	size_t n_spare;
 };
 
 int replies_init(struct classic *k)
 {
-	struct replies *r = calloc(1, sizeof(*r));
-
-	if (!r)
-		return -ENOMEM;
-	k->replies = r;
-	r->key = k->hash_key;
-	r->buckets = calloc(FIRST_BUCKETS, sizeof(*r->buckets));
-	r->n_buckets = FIRST_BUCKETS;
-	return r->buckets ? 0 : -ENOMEM;
+	k->replies = calloc(1, sizeof(*k->replies));
+	return k->replies ? 0 : -ENOMEM;
 }
 
 void replies_free(struct classic *k)
@@ -57,50 +46,35 @@ void replies_free(struct classic *k)
 		r->spare = call->next;
 		free(call);
 	}
-	free(r->buckets);
 	free(r);
 	k->replies = NULL;
 }
 
-static size_t bucket_of(const struct replies *r, const struct cpeer *caller, uint32_t serial)
+/* NULL: there is none; then it belongs at @ret_link below @ret_parent. */
+static struct call *find(struct cpeer *caller, uint32_t serial, struct rb_node ***ret_link,
+			 struct rb_node **ret_parent)
 {
-	const uint64_t call[2] = { caller->conn.id, serial };
+	struct rb_node **link = &caller->calls.rb_node;
+	struct call *call;
 
-	return (size_t)dbusp_hash_of(&r->key, call, sizeof(call)) & (r->n_buckets - 1);
-}
-
-static struct call **find(struct replies *r, const struct cpeer *caller, uint32_t serial)
-{
-	struct call **link = &r->buckets[bucket_of(r, caller, serial)];
-
-	while (*link && ((*link)->serial != serial || (*link)->caller != caller)) {
+	*ret_parent = NULL;
+	while (*link) {
 		core_step();
-		link = &(*link)->next;
+		call = rb_entry(*link, struct call, node);
+		if (call->serial == serial)
+			return call;
+		*ret_parent = *link;
+		link = serial < call->serial ? &(*link)->rb_left : &(*link)->rb_right;
 	}
-	return link;
+	*ret_link = link;
+	return NULL;
 }
 
-/* A table that cannot grow gets slower, no more. */
-static void grow(struct replies *r)
+static struct call *lookup(struct cpeer *caller, uint32_t serial)
 {
-	struct call **old = r->buckets, *call, *next;
-	size_t n_old = r->n_buckets, i, b;
+	struct rb_node **link, *parent;
 
-	r->buckets = calloc(n_old * 2, sizeof(*r->buckets));
-	if (!r->buckets) {
-		r->buckets = old;
-		return;
-	}
-	r->n_buckets = n_old * 2;
-	for (i = 0; i < n_old; i++) {
-		for (call = old[i]; call; call = next) {
-			next = call->next;
-			b = bucket_of(r, call->caller, call->serial);
-			call->next = r->buckets[b];
-			r->buckets[b] = call;
-		}
-	}
-	free(old);
+	return find(caller, serial, &link, &parent);
 }
 
 static struct call *new_call(struct replies *r)
@@ -108,22 +82,21 @@ static struct call *new_call(struct replies *r)
 	struct call *call = r->spare;
 
 	if (!call)
-		return calloc(1, sizeof(*call));
+		return malloc(sizeof(*call));
 	r->spare = call->next;
 	r->n_spare--;
 	return call;
 }
 
-static void end_call(struct replies *r, struct call **link)
+static void end_call(struct call *call)
 {
-	struct call *call = *link;
+	struct cpeer *caller = call->caller;
+	struct replies *r = caller->classic->replies;
 
-	*link = call->next;
-	r->n--;
-	call->caller->n_calls--;
-	list_del(&call->caller_entry);
+	rb_erase(&call->node, &caller->calls);
+	caller->n_calls--;
 	list_del(&call->callee_entry);
-	timeout_clear(call->caller->classic, &call->timeout);
+	timeout_clear(caller->classic, &call->timeout);
 	if (r->n_spare == SPARE_MAX) {
 		free(call);
 		return;
@@ -139,7 +112,7 @@ static void expired(struct timeout *t)
 	struct cpeer *caller = call->caller;
 	uint32_t serial = call->serial;
 
-	end_call(caller->classic->replies, find(caller->classic->replies, caller, serial));
+	end_call(call);
 	driver_error_serial(caller, serial, DBUS_ERROR("NoReply"),
 			    "Message did not receive a reply (timeout by message bus)");
 }
@@ -147,28 +120,24 @@ static void expired(struct timeout *t)
 int reply_expect(struct cpeer *caller, struct peer *callee, uint32_t serial)
 {
 	const struct config_limits *limits = classic_limits(caller->classic);
-	struct replies *r = caller->classic->replies;
-	struct call **link, *call;
+	struct rb_node **link, *parent;
+	struct call *call;
 
-	if (*find(r, caller, serial))
+	if (find(caller, serial, &link, &parent))
 		return -EEXIST;
 	if (caller->n_calls >= (unsigned long)limits->max_replies_per_connection)
 		return -EMLINK;
-	call = new_call(r);
+	call = new_call(caller->classic->replies);
 	if (!call)
 		return -ENOMEM;
-	if (r->n >= r->n_buckets)
-		grow(r);
-	link = &r->buckets[bucket_of(r, caller, serial)];
-	*call = (struct call){ .next = *link,
-			       .caller = caller,
-			       .callee = callee,
-			       .serial = serial };
+	call->serial = serial;
+	call->caller = caller;
+	call->callee = callee;
+	call->timeout.at = 0;
 	call->timeout.expired = expired;
-	*link = call;
-	r->n++;
+	rb_link_node(&call->node, parent, link);
+	rb_insert_color(&call->node, &caller->calls);
 	caller->n_calls++;
-	list_add_tail(&call->caller_entry, &caller->calls);
 	list_add_tail(&call->callee_entry, &callee->owed);
 	if (limits->reply_timeout > 0)
 		timeout_set(caller->classic, &call->timeout, (u64)limits->reply_timeout);
@@ -177,28 +146,26 @@ int reply_expect(struct cpeer *caller, struct peer *callee, uint32_t serial)
 
 void reply_forget(struct cpeer *caller, uint32_t serial)
 {
-	struct replies *r = caller->classic->replies;
-	struct call **link = find(r, caller, serial);
+	struct call *call = lookup(caller, serial);
 
-	if (*link)
-		end_call(r, link);
+	if (call)
+		end_call(call);
 }
 
 bool reply_is_expected(struct cpeer *caller, const struct peer *callee, uint32_t serial)
 {
-	struct call *call = *find(caller->classic->replies, caller, serial);
+	const struct call *call = lookup(caller, serial);
 
 	return call && call->callee == callee;
 }
 
 bool reply_take(struct cpeer *caller, const struct peer *callee, uint32_t serial)
 {
-	struct replies *r = caller->classic->replies;
-	struct call **link = find(r, caller, serial);
+	struct call *call = lookup(caller, serial);
 
-	if (!*link || (*link)->callee != callee)
+	if (!call || call->callee != callee)
 		return false;
-	end_call(r, link);
+	end_call(call);
 	return true;
 }
 
@@ -214,15 +181,16 @@ void replies_move(struct peer *from, struct peer *to)
 void replies_end(struct classic *k, struct peer *p)
 {
 	struct cpeer *c = classic_peer(p), *caller;
+	struct rb_node *node;
 	struct call *call;
 	uint32_t serial;
 
-	while (c && (call = list_first_entry_or_null(&c->calls, struct call, caller_entry)))
-		reply_forget(c, call->serial);
+	while (c && (node = rb_first(&c->calls)))
+		end_call(rb_entry(node, struct call, node));
 	while ((call = list_first_entry_or_null(&p->owed, struct call, callee_entry))) {
 		caller = call->caller;
 		serial = call->serial;
-		reply_forget(caller, serial);
+		end_call(call);
 		driver_error_serial(caller, serial, DBUS_ERROR("NoReply"),
 				    "Message recipient disconnected from message bus without "
 				    "replying");

@@ -13,8 +13,7 @@
 #include "daemon/classic/driver.h"
 #include "daemon/classic/timer.h"
 
-#define CALLS	2000
-#define BUCKETS (1U << 11) /* that so many calls are kept in */
+#define CALLS 2000 /* less than 2^11 */
 
 unsigned long core_steps;
 
@@ -43,13 +42,12 @@ struct fixture {
 static void set_up(struct fixture *f)
 {
 	memset(f, 0, sizeof(*f));
-	f->k.hash_key = (struct dbusp_hash_key){ { 0x0123456789abcdef, 0xfedcba9876543210 } };
 	f->k.config = &f->config;
 	f->config.limits.max_replies_per_connection = CALLS;
 	f->caller.kind = PEER_CLASSIC;
 	f->caller.classic = &f->k;
 	f->caller.conn.id = 7;
-	INIT_LIST_HEAD(&f->caller.calls);
+	f->caller.calls = RB_ROOT;
 	INIT_LIST_HEAD(&f->callee.owed);
 	assert_int_equal(replies_init(&f->k), 0);
 }
@@ -73,35 +71,73 @@ static void test_each_is_found_once(void **state)
 	replies_free(&f.k);
 }
 
-/* Where a call was kept before there was a key */
-static uint32_t bucket_without_key(const struct fixture *f, uint32_t serial)
-{
-	uint64_t h = (f->caller.conn.id * 0x9e3779b97f4a7c15ULL) ^ (serial * 0xd6e8feb86659fd93ULL);
-
-	return (uint32_t)(h >> 32 ^ h) & (BUCKETS - 1);
-}
-
-static void test_nobody_makes_collisions(void **state)
+/* Steps to make and to take calls with the serials that @pick says. */
+static unsigned long steps_with(uint32_t (*pick)(uint32_t i))
 {
 	static struct fixture f;
-	uint32_t serial = 0;
-	unsigned int i;
+	uint32_t i;
 
 	set_up(&f);
-	for (i = 0; i < CALLS; i++) {
-		do
-			serial++;
-		while (bucket_without_key(&f, serial));
-		assert_int_equal(reply_expect(&f.caller, &f.callee.peer, serial), 0);
-	}
 	core_steps = 0;
-	for (i = 0, serial = 0; i < CALLS; i++) {
-		do
-			serial++;
-		while (bucket_without_key(&f, serial));
-		assert_true(reply_take(&f.caller, &f.callee.peer, serial));
-	}
-	assert_true(core_steps < 10 * CALLS);
+	for (i = 0; i < CALLS; i++)
+		assert_int_equal(reply_expect(&f.caller, &f.callee.peer, pick(i)), 0);
+	for (i = 0; i < CALLS; i++)
+		assert_true(reply_take(&f.caller, &f.callee.peer, pick(i)));
+	assert_int_equal(f.caller.n_calls, 0);
+	assert_null(f.caller.calls.rb_node);
+	replies_free(&f.k);
+	return core_steps;
+}
+
+static uint32_t upwards(uint32_t i)
+{
+	return i + 1;
+}
+
+static uint32_t downwards(uint32_t i)
+{
+	return UINT32_MAX - i;
+}
+
+static uint32_t inwards(uint32_t i)
+{
+	return i % 2 ? UINT32_MAX - i : i + 1;
+}
+
+static uint32_t with_equal_low_bits(uint32_t i)
+{
+	return (i + 1) << 16;
+}
+
+/* 2 log2(n) is the height of such a tree at most. */
+static void test_no_serials_make_it_slow(void **state)
+{
+	enum { HEIGHT = 2 * 11 };
+
+	assert_true(steps_with(upwards) <= 2 * CALLS * HEIGHT);
+	assert_true(steps_with(downwards) <= 2 * CALLS * HEIGHT);
+	assert_true(steps_with(inwards) <= 2 * CALLS * HEIGHT);
+	assert_true(steps_with(with_equal_low_bits) <= 2 * CALLS * HEIGHT);
+}
+
+/* What others wait for does not matter. */
+static void test_others_cost_nothing(void **state)
+{
+	static struct fixture f;
+	static struct cpeer other;
+	uint32_t serial;
+
+	set_up(&f);
+	other.kind = PEER_CLASSIC;
+	other.classic = &f.k;
+	for (serial = 1; serial <= CALLS; serial++)
+		assert_int_equal(reply_expect(&f.caller, &f.callee.peer, serial), 0);
+	core_steps = 0;
+	assert_int_equal(reply_expect(&other, &f.callee.peer, 1), 0);
+	assert_true(reply_take(&other, &f.callee.peer, 1));
+	assert_true(core_steps <= 1);
+	for (serial = 1; serial <= CALLS; serial++)
+		reply_forget(&f.caller, serial);
 	replies_free(&f.k);
 }
 
@@ -109,7 +145,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_is_found_once),
-		cmocka_unit_test(test_nobody_makes_collisions),
+		cmocka_unit_test(test_no_serials_make_it_slow),
+		cmocka_unit_test(test_others_cost_nothing),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
