@@ -220,13 +220,19 @@ static int take_fields(struct dbusp_cursor *c, struct dbusp_header *h)
 int dbusp_header_parse(struct dbusp_header *ret, const void *msg, size_t len, size_t max,
 		       enum dbusp_why *ret_why)
 {
-	struct dbusp_header h = { .signature = DBUSP_STR("") };
+	struct dbusp_frame frame;
+	int r = dbusp_frame_parse(&frame, msg, len, max, ret_why);
+
+	return r < 0 ? r : dbusp_header_parse_behind(ret, &frame, msg, len, ret_why);
+}
+
+int dbusp_header_parse_behind(struct dbusp_header *ret, const struct dbusp_frame *frame,
+			      const void *msg, size_t len, enum dbusp_why *ret_why)
+{
+	struct dbusp_header h = { .frame = *frame, .signature = DBUSP_STR("") };
 	struct dbusp_cursor c = { .data = msg };
 	int r;
 
-	r = dbusp_frame_parse(&h.frame, msg, len, max, ret_why);
-	if (r < 0)
-		return r;
 	if (len < h.frame.header_len)
 		return dbusp_fail(ret_why, DBUSP_WHY_TRUNCATED, -EAGAIN);
 	c.big = h.frame.big;

@@ -115,6 +115,19 @@ int dbusp_header_parse(struct dbusp_header *ret, const void *msg, size_t len, si
 		       enum dbusp_why *ret_why);
 
 /**
+ * dbusp_header_parse_behind() - dbusp_header_parse() for who has the frame already
+ * @ret: filled in on success
+ * @frame: what dbusp_frame_parse() said of @msg
+ * @msg: the message; at least its whole header
+ * @len: bytes at @msg
+ * @ret_why: reason on failure, or NULL
+ *
+ * Return: 0; -EAGAIN if @len is less than the header; -EBADMSG if it breaks a rule.
+ */
+int dbusp_header_parse_behind(struct dbusp_header *ret, const struct dbusp_frame *frame,
+			      const void *msg, size_t len, enum dbusp_why *ret_why);
+
+/**
  * dbusp_header_room() - bytes that are enough for a rewritten header
  * @header: parsed header
  * @sender_len: bytes of the new sender

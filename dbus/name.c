@@ -30,20 +30,19 @@ static const uint8_t classes[256] = {
  */
 static size_t elements(const char *s, size_t len, char sep, uint8_t first, uint8_t rest)
 {
-	uint8_t want = first;
-	size_t i, n = 1;
+	const unsigned char *p = (const unsigned char *)s, *end = p + len;
+	size_t n = 1;
 
-	for (i = 0; i < len; i++) {
-		if (classes[(unsigned char)s[i]] & want) {
-			want = rest;
-			continue;
-		}
-		if (s[i] != sep || (i ? s[i - 1] == sep : true))
+	for (;; n++, p++) {
+		if (p == end || !(classes[*p++] & first))
 			return 0;
-		want = first;
-		n++;
+		while (p < end && classes[*p] & rest)
+			p++;
+		if (p == end)
+			return n;
+		if (*p != (unsigned char)sep)
+			return 0;
 	}
-	return len && s[len - 1] != sep ? n : 0;
 }
 
 static size_t unique_elements(const char *s, size_t len)

@@ -13,12 +13,18 @@ static int bad(struct dbusp_cursor *c, enum dbusp_why why)
 	return -EBADMSG;
 }
 
-int dbusp_take_padding(struct dbusp_cursor *c, size_t align)
+int dbusp_take_some_padding(struct dbusp_cursor *c, size_t align)
 {
 	size_t to = dbusp_align(c->pos, align);
 
 	if (to > c->end)
 		return bad(c, DBUSP_WHY_TRUNCATED);
+	/* In front of fields and structures: all at once, in a word that ends at the boundary */
+	if (align == 8) {
+		if (dbusp_get64(c->data + to - 8, false) >> (8 * (c->pos & 7)))
+			return bad(c, DBUSP_WHY_PADDING);
+		c->pos = to;
+	}
 	for (; c->pos < to; c->pos++) {
 		if (c->data[c->pos])
 			return bad(c, DBUSP_WHY_PADDING);

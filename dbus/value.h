@@ -33,8 +33,14 @@ static inline size_t dbusp_left(const struct dbusp_cursor *c)
 	return c->end - c->pos;
 }
 
-/* Skips zero bytes up to the next multiple of @align. */
-int dbusp_take_padding(struct dbusp_cursor *c, size_t align);
+/* dbusp_take_padding() where @c is not on a multiple of @align */
+int dbusp_take_some_padding(struct dbusp_cursor *c, size_t align);
+
+/* Skips zero bytes up to the next multiple of @align. Mostly there are none. */
+static inline int dbusp_take_padding(struct dbusp_cursor *c, size_t align)
+{
+	return c->pos & (align - 1) ? dbusp_take_some_padding(c, align) : 0;
+}
 
 /* A fixed-size value; *ret_at points to its bytes. Booleans and descriptor indices are checked. */
 int dbusp_take_fixed(struct dbusp_cursor *c, char type, const uint8_t **ret_at);

@@ -159,34 +159,35 @@ static void broke(struct cpeer *c, enum dbusp_why why)
 }
 
 /* The length of the message that begins here; 0: not known yet, or the peer is doomed. */
-static size_t total_of(struct cpeer *c, const unsigned char *data, size_t size)
+static size_t total_of(struct cpeer *c, const unsigned char *data, size_t size,
+		       struct dbusp_frame *ret_frame)
 {
 	enum dbusp_why why = DBUSP_WHY_NONE;
-	struct dbusp_frame frame;
-	int r = dbusp_frame_parse(&frame, data, size, max_size(c), &why);
+	int r = dbusp_frame_parse(ret_frame, data, size, max_size(c), &why);
 
 	if (r == 0)
-		return frame.total_len;
+		return ret_frame->total_len;
 	if (r != -EAGAIN)
 		broke(c, why);
 	return 0;
 }
 
-static void act(struct take *t, const unsigned char *data, size_t total, struct cbuf *buf)
+static void act(struct take *t, const unsigned char *data, const struct dbusp_frame *frame,
+		struct cbuf *buf)
 {
 	struct cmsg *m = &t->peer->classic->msg;
 	struct cpeer *c = t->peer;
 	enum dbusp_why why = DBUSP_WHY_NONE;
 	int r;
 
-	r = dbusp_header_parse(&m->header, data, total, max_size(c), &why);
+	r = dbusp_header_parse_behind(&m->header, frame, data, frame->total_len, &why);
 	if (r == 0)
 		r = dbusp_body_check(&m->header, data + m->header.frame.header_len, &why);
 	if (r < 0) {
 		broke(c, why);
 		return;
 	}
-	c->usual = (uint32_t)total;
+	c->usual = frame->total_len;
 	m->from = &c->peer;
 	m->raw = data;
 	m->body = data + m->header.frame.header_len;
@@ -231,14 +232,15 @@ static void bound_answers(struct take *t)
 static void act_all(struct take *t, const unsigned char *data, size_t size)
 {
 	struct cpeer *c = t->peer;
+	struct dbusp_frame frame;
 	size_t total = 0;
 	struct cbuf *buf;
 
 	while (size && cpeer_alive(c)) {
-		total = total_of(c, data, size);
+		total = total_of(c, data, size, &frame);
 		if (!total || total > size)
 			break;
-		act(t, data, total, NULL);
+		act(t, data, &frame, NULL);
 		bound_answers(t);
 		data += total;
 		size -= total;
@@ -256,12 +258,13 @@ static void act_all(struct take *t, const unsigned char *data, size_t size)
 static int resize(struct cpeer *c)
 {
 	struct partial *p = c->in;
+	struct dbusp_frame frame;
 	size_t total;
 	struct cbuf *buf;
 
 	if (p->sized || p->have < DBUSP_FIXED_LEN)
 		return 0;
-	total = total_of(c, p->buf->data, p->have);
+	total = total_of(c, p->buf->data, p->have, &frame);
 	if (!total)
 		return -EBADMSG;
 	buf = buffer_for(p->buf->data, min(p->have, total), total);
@@ -337,6 +340,7 @@ static bool grow(struct cpeer *c, size_t n)
 static void go_on(struct take *t, const unsigned char *rest, size_t size)
 {
 	struct cpeer *c = t->peer;
+	struct dbusp_frame frame;
 	struct cbuf *buf = NULL;
 	size_t have = 0, n;
 
@@ -356,7 +360,8 @@ static void go_on(struct take *t, const unsigned char *rest, size_t size)
 			keep(t, buf, have);
 			return;
 		}
-		act(t, buf->data, buf->size, buf);
+		if (total_of(c, buf->data, buf->size, &frame))
+			act(t, buf->data, &frame, buf);
 		cbuf_unref(buf);
 	}
 	if (cpeer_alive(c))

@@ -112,7 +112,9 @@ static uint32_t with_equal_low_bits(uint32_t i)
 /* 2 log2(n) is the height of such a tree at most. */
 static void test_no_serials_make_it_slow(void **state)
 {
-	enum { HEIGHT = 2 * 11 };
+	enum {
+		HEIGHT = 2 * 11
+	};
 
 	assert_true(steps_with(upwards) <= 2 * CALLS * HEIGHT);
 	assert_true(steps_with(downwards) <= 2 * CALLS * HEIGHT);
