@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "classic/bridge.h"
@@ -98,7 +99,7 @@ struct client *client_accept(struct node *node, int sock)
 	int r;
 
 	if (!c) {
-		close(sock);
+		reaper_close_socket(d->reaper, sock);
 		return NULL;
 	}
 	init(c, node);
@@ -279,6 +280,7 @@ void client_end(struct client *c)
 
 void client_free(struct client *c)
 {
+	shutdown(c->channel.sock, SHUT_RDWR); /* its descriptors may keep close() from ending */
 	lane_channel_deinit(&c->channel);
 	client_free_posts(c);
 	names_forget_released(c);

@@ -139,6 +139,11 @@ int node_adopt(struct node *node, struct daemon *d, struct endpoint *ep, const c
 int node_open_or_adopt(struct node *node, struct daemon *d, struct endpoint *ep, const char *path,
 		       mode_t mode, uid_t uid, gid_t gid);
 void node_close(struct node *node);
+/*
+ * The next client at a socket: its descriptor; -ECONNABORTED: it has gone, or was refused as there
+ * are no descriptors left; another error: there is none now.
+ */
+int node_accept(struct daemon *d, int listening, const char *where);
 int bus_make(struct daemon *d, const struct core_bus_make *make, const struct creds *creds,
 	     struct client *owner, struct bus **ret_bus);
 void bus_end(struct bus *bus);
@@ -150,6 +155,8 @@ void endpoint_end(struct endpoint *ep);
 int reaper_start(unsigned int fd_limit, struct reaper **ret);
 struct reaper *reaper_stop(struct reaper *reaper);
 void reaper_close(struct reaper *reaper, int fd);
+/* The same of a client's own: it hears of it at once. */
+void reaper_close_socket(struct reaper *reaper, int fd);
 
 /* log.c: on stderr only, unless it is said otherwise */
 void log_open(const char *program, bool to_stderr, bool to_syslog);

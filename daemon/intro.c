@@ -222,8 +222,9 @@ static int introduce(struct client *c, struct client *peer, int lane_fd)
 		if (r < 0)
 			withdraw(i);
 	}
-	close(sv[0]);
-	close(sv[1]);
+	/* One may be the last of its kind, and the peer may have written to the other. */
+	reaper_close(c->daemon->reaper, sv[0]);
+	reaper_close(c->daemon->reaper, sv[1]);
 	return r;
 }
 

@@ -70,25 +70,42 @@ static int bind_node(int fd, const char *path, mode_t mode, uid_t uid, gid_t gid
 	return r;
 }
 
-/*
- * Out of descriptors: take the next one with a spare, and close both, or it stays readable for
- * ever.
- */
-static void refuse_one(struct node *node)
+static int spare(void)
 {
-	struct daemon *d = node->daemon;
+	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+/* Closed with all that is in it, or the socket it came to would stay readable for ever. */
+static void refuse(struct daemon *d, int listening, const char *where)
+{
 	int fd;
 
-	if (d->null_fd < 0)
-		return;
 	close(d->null_fd);
-	fd = accept4(node->fd, NULL, NULL, SOCK_CLOEXEC);
+	fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
 	if (fd >= 0) {
-		close(fd);
-		log_line("refused a client at %s: no descriptors left (limit %u)", node->path,
+		reaper_close_socket(d->reaper, fd);
+		log_line("refused a client at %s: no descriptors left (limit %u)", where,
 			 d->fd_limit);
 	}
-	d->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	d->null_fd = spare();
+}
+
+int node_accept(struct daemon *d, int listening, const char *where)
+{
+	int fd;
+
+	/* One that was refused may have had its place until now; the next must not take it. */
+	if (d->null_fd < 0)
+		d->null_fd = spare();
+	if (d->null_fd < 0)
+		return -EAGAIN;
+	fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0)
+		return fd;
+	if (errno != EMFILE && errno != ENFILE)
+		return errno == EINTR ? -ECONNABORTED : -errno;
+	refuse(d, listening, where);
+	return -ECONNABORTED;
 }
 
 static void node_ready(struct source *source, u32 events)
@@ -97,14 +114,10 @@ static void node_ready(struct source *source, u32 events)
 	int fd, i;
 
 	for (i = 0; i < 64; i++) {
-		fd = accept4(node->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (fd >= 0) {
+		fd = node_accept(node->daemon, node->fd, node->path);
+		if (fd >= 0)
 			client_accept(node, fd);
-			continue;
-		}
-		if (errno == EMFILE || errno == ENFILE)
-			refuse_one(node);
-		else if (errno != ECONNABORTED && errno != EINTR)
+		else if (fd != -ECONNABORTED)
 			return;
 	}
 }

@@ -148,13 +148,16 @@ static unsigned int keep_fds(const struct lane_ops *ops, struct msghdr *msg, int
 	return n;
 }
 
+#define SCM_FDS_MAX 253
+
 static ssize_t op_recv(const struct lane_ops *ops, int sock, void *buf, size_t size, int *fds,
 		       unsigned int *ret_n_fds, bool *ret_short)
 {
-	/* Room for one descriptor too many, so that it is noticed, and for credentials that the
-	 * program may have asked for.
+	/*
+	 * Room for as many descriptors as the kernel passes: it would close what finds none in this
+	 * thread, however long that takes. And for credentials that the program may have asked for.
 	 */
-	char control[CMSG_SPACE(sizeof(int) * (LANE_SOCK_FDS_MAX + 1)) +
+	char control[CMSG_SPACE(sizeof(int) * SCM_FDS_MAX) +
 		     CMSG_SPACE(sizeof(struct ucred))] __attribute__((aligned(8)));
 	struct iovec iov = { .iov_base = buf, .iov_len = size };
 	struct msghdr msg = {

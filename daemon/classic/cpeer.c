@@ -93,7 +93,7 @@ void cpeer_accept(struct classic *k, struct listener *listener, int fd)
 	int r;
 
 	if (!c) {
-		close(fd);
+		reaper_close_socket(k->daemon->reaper, fd);
 		return;
 	}
 	init(c, k, listener, fd);
@@ -172,7 +172,7 @@ static void close_socket(struct cpeer *c)
 	if (c->ended)
 		close(c->fd);
 	else
-		reaper_close(c->daemon->reaper, c->fd);
+		reaper_close_socket(c->daemon->reaper, c->fd);
 }
 
 void cpeer_bury(struct cpeer *c)

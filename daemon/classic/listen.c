@@ -20,24 +20,6 @@
 
 /* ---- accepting ---- */
 
-/* Out of descriptors: take the next one with a spare, and close both (as daemon/node.c does). */
-static void refuse_one(struct listener *l)
-{
-	struct daemon *d = l->classic->daemon;
-	int fd;
-
-	if (d->null_fd < 0)
-		return;
-	close(d->null_fd);
-	fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC);
-	if (fd >= 0) {
-		close(fd);
-		log_line("refused a client at %s: no descriptors left (limit %u)", l->address,
-			 d->fd_limit);
-	}
-	d->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-}
-
 static bool too_many(const struct classic *k)
 {
 	return k->n_incomplete >= (unsigned long)classic_limits(k)->max_incomplete_connections;
@@ -49,12 +31,10 @@ static void ready(struct source *source, u32 events)
 	int fd, i;
 
 	for (i = 0; i < ACCEPTS_A_ROUND && !too_many(l->classic); i++) {
-		fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		fd = node_accept(l->classic->daemon, l->fd, l->address);
 		if (fd >= 0)
 			cpeer_accept(l->classic, l, fd);
-		else if (errno == EMFILE || errno == ENFILE)
-			refuse_one(l);
-		else if (errno != ECONNABORTED && errno != EINTR)
+		else if (fd != -ECONNABORTED)
 			break;
 	}
 	listen_review(l->classic);
