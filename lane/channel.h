@@ -483,6 +483,14 @@ int lane_drain(struct lane_channel *ch);
 void lane_arm(struct lane_channel *ch);
 void lane_unarm(struct lane_channel *ch);
 bool lane_armed(const struct lane_channel *ch);
+
+/**
+ * lane_rung_out() - whether the last number was rung: the peer rings no more until there is another
+ *
+ * A side without a lane of its own has no other one to say. Make it before a sleep that passes over
+ * what the peer rang for.
+ */
+bool lane_rung_out(const struct lane_channel *ch);
 void lane_futex(struct lane_channel *ch, struct lane_word *ret_word);
 
 /* The end ------------------------------------------------------------------------------------- */

@@ -417,6 +417,11 @@ bool lane_armed(const struct lane_channel *ch)
 	return mode_of(ch->state) == LANE_ARMED;
 }
 
+bool lane_rung_out(const struct lane_channel *ch)
+{
+	return ch->last_bell == ch->number;
+}
+
 void lane_futex(struct lane_channel *ch, struct lane_word *ret_word)
 {
 	/* First, so that a wake for the number that follows comes after this load. */

@@ -13,6 +13,9 @@ struct watch {
 	void *arg;
 };
 
+/* How long to sleep where nobody can ring: without memory or descriptors for a lane */
+#define UNRUNG_NS 10000000ULL
+
 #define WATCH_READY    1
 #define WATCH_GIVE_WAY 2
 
@@ -105,14 +108,30 @@ static void touch(struct user *u, struct peer *p)
 static void drain_and_arm(struct lane_channel *ch)
 {
 	lane_drain(ch);
-	if (!lane_armed(ch) || ch->bell_rung)
+	if (!lane_armed(ch) || ch->bell_rung || lane_rung_out(ch))
 		lane_arm(ch);
 }
 
-/* Rule 7 of the design: drain, arm, fence, look; then it is safe to sleep. */
-static bool arm_and_look(struct user *u, struct peer *also, user_ready_fn ready, void *arg)
+/*
+ * A peer that introduced itself rings once, for the first record; whoever passes that over needs a
+ * lane of his own to be rung again. False if there is none to be had now.
+ */
+static bool can_be_rung(struct user *u, struct peer *p)
+{
+	lane_drain(&p->channel);
+	return !lane_rung_out(&p->channel) || peer_own_lane(u, p) == 0;
+}
+
+/*
+ * Rule 7 of the design: drain, arm, fence, look; then it is safe to sleep, but not beyond
+ * @deadline.
+ */
+static bool arm_and_look(struct user *u, struct peer *also, user_ready_fn ready, void *arg,
+			 u64 *deadline)
 {
 	drain_and_arm(&u->daemon.channel);
+	if (also && !can_be_rung(u, also))
+		*deadline = min(*deadline, user_now() + UNRUNG_NS);
 	if (also)
 		drain_and_arm(&also->channel);
 	return ready(u, arg);
@@ -152,7 +171,7 @@ static int sleep_once(struct user *u, struct peer *p, struct watch *w, u64 deadl
 	if (r != 0 || u->dead)
 		return r < 0 ? r : 0;
 	/* An introduction that came meanwhile brought another lane to wait for. */
-	if (!arm_and_look(u, also, w->ready, w->arg) && lane_of(p) == also)
+	if (!arm_and_look(u, also, w->ready, w->arg, &deadline) && lane_of(p) == also)
 		r = sleep_in_poll(u, also, deadline, cancel_fd);
 	if (!user_others_read(u)) {
 		lane_unarm(&u->daemon.channel);

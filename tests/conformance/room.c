@@ -14,9 +14,13 @@
 
 #define SEQUENCES 6
 #define STEPS	  80
-#define HELD_MAX  24
+#define HELD_MAX  12
 #define LARGE	  (100u << 10)
 #define HUGE_SIZE (2u << 20)
+
+/* So much at most is on its way: a reply that finds no room may be lost with its call (ABI 7.7) */
+#define UNDER_WAY_MAX	    6
+#define BYTES_UNDER_WAY_MAX (2u << 20)
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -42,6 +46,8 @@ struct room {
 	unsigned int n_held;
 	uint64_t cookie;
 	unsigned int calls, outcomes; /* asynchronous ones, and what became of them */
+	unsigned int under_way; /* messages at most, since there were none, */
+	size_t bytes_under_way; /* and their size */
 	uint64_t random;
 };
 
@@ -101,14 +107,13 @@ static uint64_t next_call(struct room *room, struct wish *ret)
 	assert_int_equal(fixture_recv_flags(room->b, KDBUS_RECV_PEEK, 0, &cmd), 0);
 	msg = fixture_message(room->b, cmd.msg.offset);
 	cookie = msg->cookie;
-	assert_int_equal(libkdbus_payload(room->b, msg,
-					  fixture_item(msg, KDBUS_ITEM_PAYLOAD_OFF), &data, &size),
+	assert_int_equal(libkdbus_payload(room->b, msg, fixture_item(msg, KDBUS_ITEM_PAYLOAD_OFF),
+					  &data, &size),
 			 0);
 	memcpy(ret, data, sizeof(*ret));
 	assert_int_equal(fixture_free(room->b, cmd.msg.offset), 0);
-	assert_int_equal(fixture_recv_flags(room->b, ret->deed == DROP ? KDBUS_RECV_DROP : 0, 0,
-					    &cmd),
-			 0);
+	assert_int_equal(
+		fixture_recv_flags(room->b, ret->deed == DROP ? KDBUS_RECV_DROP : 0, 0, &cmd), 0);
 	if (ret->deed != DROP)
 		assert_int_equal(fixture_free(room->b, cmd.msg.offset), 0);
 	return cookie;
@@ -159,27 +164,6 @@ static void call_async(struct room *room, const struct wish *wish)
 	room->calls += r == 0;
 }
 
-static struct wish any_wish(struct room *room)
-{
-	static const unsigned int sizes[] = { 0, 8, 3000, LARGE, HUGE_SIZE / 2 };
-	const enum deed deed = draw(room, 2) ? REPLY : (enum deed)draw(room, END);
-
-	return (struct wish){ .deed = deed,
-			      .before = draw(room, 3),
-			      .size = sizes[draw(room, COUNT(sizes))] };
-}
-
-/* Its outcome is any; that there is one shows below. */
-static void call_sync(struct room *room)
-{
-	const struct wish wish = any_wish(room);
-
-	if (!draw(room, 6))
-		call(room, &wish, 20000, room->never);
-	else
-		call(room, &wish, wish.deed == REPLY || wish.deed == DROP ? 20000 : 1, -1);
-}
-
 /* ---- messages that have come ---- */
 
 static void account(struct room *room, const struct kdbus_msg *msg)
@@ -213,6 +197,48 @@ static bool receive(struct room *room, uint64_t flags)
 		while (room->n_held > HELD_MAX / 2)
 			free_one(room, draw(room, room->n_held));
 	return true;
+}
+
+/* All that is under way is here, and received. */
+static void take_all(struct room *room)
+{
+	while (receive(room, 0) || room->outcomes < room->calls)
+		if (room->outcomes < room->calls)
+			assert_int_equal(libkdbus_wait(room->a, fixture_deadline(60000), -1), 0);
+	assert_int_equal(room->outcomes, room->calls);
+	room->under_way = 0;
+	room->bytes_under_way = 0;
+}
+
+static struct wish any_wish(struct room *room)
+{
+	static const unsigned int sizes[] = { 0, 8, 3000, LARGE, HUGE_SIZE / 4 };
+	const enum deed deed = draw(room, 2) ? REPLY : (enum deed)draw(room, END);
+	const struct wish wish = { .deed = deed,
+				   .before = draw(room, 3),
+				   .size = sizes[draw(room, COUNT(sizes))] };
+	unsigned int n = wish.before + 1;
+
+	if (room->under_way + n > UNDER_WAY_MAX ||
+	    room->bytes_under_way + n * wish.size > BYTES_UNDER_WAY_MAX)
+		take_all(room);
+	room->under_way += n;
+	room->bytes_under_way += n * wish.size;
+	return wish;
+}
+
+/* Its outcome is any; that there is one shows below. */
+static void call_sync(struct room *room)
+{
+	struct wish wish = any_wish(room);
+
+	/* What a caller who has given up is sent comes later than he can know. */
+	if (!draw(room, 6)) {
+		wish.size /= 64;
+		call(room, &wish, 20000, room->never);
+	} else {
+		call(room, &wish, wish.deed == REPLY || wish.deed == DROP ? 20000 : 1, -1);
+	}
 }
 
 static void peek(struct room *room)
@@ -271,14 +297,10 @@ static void finish(struct room *room)
 {
 	const struct wish wish = { .deed = END };
 
-	while (receive(room, 0))
-		;
+	take_all(room);
 	assert_int_equal(call(room, &wish, 20000, -1), 0);
 	assert_int_equal(pthread_join(room->partner, NULL), 0);
-	while (receive(room, 0) || room->outcomes < room->calls)
-		if (room->outcomes < room->calls)
-			libkdbus_wait(room->a, fixture_deadline(20000), -1);
-	assert_int_equal(room->outcomes, room->calls);
+	take_all(room);
 	while (room->n_held)
 		free_one(room, 0);
 	fixture_drain(room->b);

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Synchronous calls: ABI 15.6. */
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <sys/eventfd.h>
+#include <time.h>
 
 #include "fixture.h"
 
@@ -12,6 +17,7 @@ struct call {
 	struct letter letter;
 	int cancel_fd;
 	pthread_t thread;
+	atomic_int tid;
 	int r;
 	uint64_t answer; /* cookie of the reply */
 };
@@ -66,6 +72,84 @@ static void sync_reply(void **state)
 	/* The reply is no message in the queue, and there is no second one. */
 	fixture_assert_empty(a);
 	assert_int_equal(reply(b, a, 0xc0ffee), -EBADSLT);
+	libkdbus_close(b);
+	libkdbus_close(a);
+}
+
+/* The process-wide number of a thread, which its /proc entry goes by */
+static void *run_known_call(void *arg)
+{
+	struct call *c = arg;
+
+	atomic_store(&c->tid, gettid());
+	return run_call(c);
+}
+
+/* Whether the thread sleeps: only for how it is met, the outcome does not depend on it. */
+static bool sleeps(pid_t tid, unsigned long *ret_times)
+{
+	char path[64], line[128], state = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
+	file = fopen(path, "re");
+	assert_non_null(file);
+	*ret_times = 0;
+	while (fgets(line, sizeof(line), file)) {
+		sscanf(line, "State: %c", &state);
+		sscanf(line, "voluntary_ctxt_switches: %lu", ret_times);
+	}
+	fclose(file);
+	return state == 'S';
+}
+
+/* It has gone to sleep for long: it slept, and sleeps still, some looks later. */
+static void meet_asleep(const struct call *c)
+{
+	unsigned long times = 0, before;
+	unsigned int same = 0;
+	pid_t tid;
+
+	while (!(tid = atomic_load(&c->tid)))
+		sched_yield();
+	while (same < 30) {
+		before = times;
+		same = sleeps(tid, &times) && times == before ? same + 1 : 0;
+		poll(NULL, 0, 1);
+	}
+}
+
+/*
+ * Where a pair gets a way of its own while the caller sleeps, he has none in the other direction:
+ * messages that he passes over must not use up what would wake him for the reply. His call has no
+ * deadline.
+ */
+static void sync_reply_behind_messages(void **state)
+{
+	struct libkdbus *a = fixture_connect(*state), *b = fixture_connect(*state);
+	const struct letter plain = { .dst = fixture_id(a), .cookie = 7 };
+	struct timespec limit = { .tv_sec = time(NULL) + 60 };
+	struct call c = { .h = a, .cancel_fd = -1 };
+	unsigned int i;
+
+	c.letter = (struct letter){ .dst = fixture_id(b),
+				    .cookie = 0xc0ffee,
+				    .flags = KDBUS_MSG_EXPECT_REPLY,
+				    .reply = UINT64_MAX };
+	assert_int_equal(pthread_create(&c.thread, NULL, run_known_call, &c), 0);
+	fixture_expect(b, 0xc0ffee);
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(fixture_send(b, &plain), 0);
+		/* The bus has taken all before this, and what it said is taken up. */
+		assert_int_equal(libkdbus_release(b, "org.example.Nobody"), -ESRCH);
+		fixture_assert_empty(b);
+		meet_asleep(&c);
+	}
+	assert_int_equal(reply(b, a, 0xc0ffee), 0);
+	assert_int_equal(pthread_timedjoin_np(c.thread, NULL, &limit), 0);
+	assert_int_equal(c.r, 0);
+	for (i = 0; i < 4; i++)
+		fixture_expect(a, 7);
 	libkdbus_close(b);
 	libkdbus_close(a);
 }
@@ -233,6 +317,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		FIXTURE_TEST(sync_reply),
+		FIXTURE_TEST(sync_reply_behind_messages),
 		FIXTURE_TEST(sync_replier_closes),
 		FIXTURE_TEST(sync_replier_drops),
 		FIXTURE_TEST(sync_cancel),
