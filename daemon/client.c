@@ -13,6 +13,7 @@
 #include "classic/bridge.h"
 #include "client.h"
 #include "lane/hooks.h"
+#include "reading.h"
 
 /* Records taken from one client in one round: nobody is kept waiting by a flood. */
 #define RECORDS_A_ROUND	 64
@@ -52,6 +53,8 @@ static void init(struct client *c, struct node *node)
 	INIT_LIST_HEAD(&c->taken_entry);
 	INIT_LIST_HEAD(&c->answer_entry);
 	INIT_LIST_HEAD(&c->blocked_entry);
+	INIT_LIST_HEAD(&c->asking_entry);
+	INIT_LIST_HEAD(&c->askers);
 	INIT_LIST_HEAD(&c->waiting_entry);
 	INIT_LIST_HEAD(&c->flights);
 	INIT_LIST_HEAD(&c->overflow);
@@ -86,10 +89,11 @@ static unsigned int handles_max(const struct daemon *d, uid_t uid)
 static int identify(struct client *c, int sock)
 {
 	struct daemon *d = c->daemon;
-	int r = creds_of_peer(sock, &c->creds);
+	int r = creds_of_socket(sock, &c->creds);
 
-	return r < 0 ? r : account_open(&d->accounts, c->creds->uid, handles_max(d, c->creds->uid),
-					&c->account);
+	return r < 0 ? r :
+		       account_open(&d->accounts, c->creds->uid, handles_max(d, c->creds->uid),
+				    &c->account);
 }
 
 struct client *client_accept(struct node *node, int sock)
@@ -140,7 +144,33 @@ static void broke(struct client *c)
 
 bool client_frozen(const struct client *c)
 {
-	return !list_empty(&c->awaited);
+	return !list_empty(&c->awaited) || c->unread;
+}
+
+/*
+ * Does somebody on the bus want with its messages what has not been read? Which receivers a message
+ * has shows only when it is taken, and those behind it must not overtake it: so none is taken.
+ */
+bool client_unread(struct client *c)
+{
+	const struct bus *bus = container_of(c->conn.bus, struct bus, core);
+
+	/* It leaves: what it has sent goes on with what is known. */
+	if (c->hungup || c->fake)
+		return false;
+	if (!c->unread)
+		c->unread = reading_needed(&c->peer, bus->wanted);
+	return c->unread;
+}
+
+void client_was_read(struct client *c)
+{
+	bool frozen = c->unread;
+
+	c->unread = false;
+	if (frozen && list_empty(&c->awaited))
+		death_settle(c);
+	client_heat(c);
 }
 
 /*
@@ -155,7 +185,7 @@ static unsigned int take_records(struct client *c, unsigned int max)
 	u32 limit;
 	int r;
 
-	if (!c->connected || client_frozen(c) || c->doomed)
+	if (!c->connected || client_frozen(c) || c->doomed || client_unread(c))
 		return 0;
 	if (c->hungup && LANE_BROKEN(LANE_END_FIRST))
 		return 0;
@@ -207,6 +237,7 @@ static bool drain(struct client *c, bool *ret_any)
 /* What it did not hand back is missing; what it had sent before and after is sent on. */
 static void leave(struct client *c)
 {
+	c->unread = false;
 	death_forget(c);
 	client_take_all(c);
 	client_expel(c, NULL);
@@ -257,6 +288,7 @@ static void unlink_all(struct client *c)
 	list_del_init(&c->dirty_entry);
 	list_del_init(&c->taken_entry);
 	list_del_init(&c->blocked_entry);
+	list_del_init(&c->asking_entry);
 	list_del(&c->entry);
 }
 
@@ -272,6 +304,8 @@ void client_end(struct client *c)
 		endpoint_end(c->made_ep);
 	if (c->made_bus)
 		bus_end(c->made_bus);
+	reading_forget(&c->peer);
+	peer_wake_askers(&c->peer);
 	drop_answer(c);
 	client_drop_flights(c);
 	unlink_all(c);

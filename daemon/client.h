@@ -13,7 +13,8 @@
  *    somebody's wait in the library goes ahead of the rest (doc/lanes.md).
  * 3. Links between clients (struct link) say who has called whom through the daemon, so that the
  *    callers learn of a death or a hand-over.
- * 4. A frozen client is not taken from until it has handed back what a dead peer left (rule 15).
+ * 4. A frozen client is not taken from until it has handed back what a dead peer left (rule 15),
+ *    and what is wanted with its messages has been read (reading.h).
  */
 
 #include "creds.h"
@@ -140,6 +141,8 @@ struct client {
 	struct list_head taken_entry;
 	struct list_head answer_entry;
 	struct list_head blocked_entry;
+	struct list_head
+		asking_entry; /* in peer.askers, while its request (deferred) waits there */
 	struct node *node;
 	struct endpoint *ep; /* opened on; NULL: control */
 	struct lane_channel channel;
@@ -152,6 +155,7 @@ struct client {
 	struct endpoint *made_ep;
 
 	bool connected;
+	bool unread; /* frozen: what is wanted with its messages is being read */
 	bool direct; /* may have introductions */
 	struct kdbus_creds fake_creds;
 	struct kdbus_pids fake_pids;
@@ -184,7 +188,7 @@ struct client {
 	struct list_head posts;
 	unsigned int n_posts;
 	struct post *post; /* acted on */
-	struct post *deferred; /* a request, while it is frozen */
+	struct post *deferred; /* a request, while it is frozen or waits to learn of a peer */
 
 	/* the answer of this round: descriptors in it are ours to close */
 	bool answering;
@@ -220,6 +224,8 @@ void client_free(struct client *c);
 bool client_work(struct client *c);
 void client_heat(struct client *c);
 bool client_frozen(const struct client *c);
+bool client_unread(struct client *c);
+void client_was_read(struct client *c);
 void client_take_all(struct client *c);
 
 /* command.c, connect.c: requests */
@@ -227,6 +233,8 @@ int client_message(struct lane_channel *ch, const void *data, size_t size, int *
 		   unsigned int n_fds);
 bool client_act(struct client *c);
 void client_free_posts(struct client *c);
+/* Outcome of a command: it is run again when something has been read (client.asking_entry). */
+#define COMMAND_WAITS 1
 int command_run(struct client *c, enum core_cmd cmd, void *arg, const struct core_args *args,
 		const struct ctl_hello *hello);
 int command_policy(struct client *c, const struct core_args *args, unsigned int flags,
@@ -285,6 +293,7 @@ int relay_route(struct relay *relay, struct core_dst *ret_dst);
 void death_collect(struct client *c);
 void death_begin(struct client *c);
 void death_forget(struct client *c);
+void death_settle(struct client *c);
 int death_handed_back(struct client *c, const struct ctl_hand_back *head, size_t size);
 
 /* links.c: who has called whom; hand-over, death */
@@ -313,8 +322,7 @@ struct meta_image {
 };
 int meta_for_message(struct peer *from, struct client *to, u64 seq, struct meta_image *ret);
 int meta_for_intro(struct client *from, struct client *to, struct meta_image *ret);
-int meta_info(struct client *asker, struct peer *target, u64 attach, void **ret,
-	      size_t *ret_size);
+int meta_info(struct client *asker, struct peer *target, u64 attach, void **ret, size_t *ret_size);
 int meta_creator(struct client *asker, struct bus *bus, u64 attach, void **ret, size_t *ret_size);
 
 /* activator.c: host operations for connections with an inbox */

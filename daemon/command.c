@@ -6,6 +6,7 @@
 
 #include "client.h"
 #include "list.h"
+#include "reading.h"
 
 static int map_id(void *data, u64 type, u64 id, u32 *ret_id)
 {
@@ -102,6 +103,7 @@ static int run_update(struct client *c, const struct core_args *args)
 		lane_page_policy_changed(&c->daemon->page);
 		intro_review_bus(c->ep->bus);
 	}
+	c->ep->bus->wanted |= c->conn.attach_recv & CREDS_LATE;
 	if (update.set_recv || update.set_send)
 		intro_new_meta(c);
 	return 0;
@@ -117,6 +119,22 @@ static int run_byebye(struct client *c)
 	return 0;
 }
 
+static bool ask(struct client *c, struct peer *target, u64 want)
+{
+	if (!reading_needed(target, want))
+		return false;
+	list_add_tail(&c->asking_entry, &target->askers);
+	return true;
+}
+
+/* Of what its connection releases, does the question concern what has not been read? */
+static bool info_waits(struct client *c, struct peer *target, u64 attach)
+{
+	u64 want = core_meta_for_conn(target->conn.attach_send, attach) & CORE_META_PROCESS;
+
+	return want && !target->fake && peer_creds(target) && ask(c, target, want);
+}
+
 static int run_conn_info(struct client *c, const struct kdbus_cmd_info *cmd,
 			 const struct core_args *args)
 {
@@ -128,6 +146,8 @@ static int run_conn_info(struct client *c, const struct kdbus_cmd_info *cmd,
 
 	if (r == 0)
 		r = core_info_find(&c->conn, &c->creds->core, &query, &target);
+	if (r == 0 && info_waits(c, peer_of(target), query.attach))
+		return COMMAND_WAITS;
 	if (r == 0)
 		r = meta_info(c, peer_of(target), query.attach, &data, &size);
 	if (r < 0)
@@ -187,9 +207,29 @@ static int run_match_add(struct client *c, const struct kdbus_cmd_match *cmd,
 			      args->list.size);
 }
 
+/*
+ * Before HELLO is through, or a bus or an endpoint is made. What may be wanted with its messages is
+ * read with it, so that none of them has to wait: whoever wants it of others is wanted it of, too.
+ */
+static bool who_waits(struct client *c, enum core_cmd cmd, const void *arg)
+{
+	u64 want = 0;
+
+	if (c->handle != CORE_HANDLE_CONTROL && c->handle != CORE_HANDLE_ENDPOINT)
+		return false;
+	if (cmd == CORE_CMD_HELLO)
+		want = c->ep->bus->wanted |
+		       ((const struct kdbus_cmd_hello *)arg)->attach_flags_recv;
+	else if (cmd == CORE_CMD_BUS_MAKE)
+		want = CREDS_LATE;
+	return ask(c, &c->peer, want);
+}
+
 int command_run(struct client *c, enum core_cmd cmd, void *arg, const struct core_args *args,
 		const struct ctl_hello *hello)
 {
+	if (who_waits(c, cmd, arg))
+		return COMMAND_WAITS;
 	switch (cmd) {
 	case CORE_CMD_BUS_MAKE:
 		return run_bus_make(c, args);

@@ -221,6 +221,8 @@ int connect_hello(struct client *c, struct kdbus_cmd_hello *cmd, const struct co
 	}
 	c->connected = true;
 	c->handle = CORE_HANDLE_CONNECTED;
+	c->ep->bus->wanted |= c->conn.attach_recv & CREDS_LATE;
+	c->ep->bus->n_native++;
 	monitors_changed(c);
 	bridge_native_joined(c);
 	if (hello.kind == CORE_KIND_ACTIVATOR || hello.kind == CORE_KIND_POLICY_HOLDER) {
@@ -251,6 +253,8 @@ void client_finish_disconnect(struct client *c)
 	struct core_conn *conn = &c->conn;
 
 	death_forget(c);
+	container_of(conn->bus, struct bus, core)->n_native--;
+	peer_wake_askers(&c->peer);
 	c->connected = false;
 	death_collect(c);
 	core_conn_unlink(conn);

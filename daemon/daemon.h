@@ -5,8 +5,9 @@
 /*
  * daemon.h - kdbusd: the user engine's half that all clients share
  *
- * 1. One thread runs everything; only descriptors of clients are closed elsewhere (reaper.c). It
- *    never blocks on a client: sockets do not block, and what a client holds is never waited for.
+ * 1. One thread runs everything but what a client can make wait: its descriptors are closed
+ *    elsewhere (reaper.c), and what /proc says of it is read there (reading.h). It never blocks on
+ *    a client: sockets do not block, and what a client holds is never waited for.
  * 2. The thread works in rounds (design rule 12; round.c): take what clients sent, publish into
  *    the lanes of receivers, commit, ring, answer requests, advance the cursors of those it took
  *    from.
@@ -76,6 +77,8 @@ struct endpoint {
 /**
  * struct bus - a bus with its directory
  * @classic:	its front-end for classic peers; NULL: it has none
+ * @wanted:	kinds of CREDS_LATE that a connection has wanted with messages
+ * @n_native:	native connections
  */
 struct bus {
 	struct core_bus core;
@@ -86,6 +89,8 @@ struct bus {
 	struct creds *creator;
 	char *dir;
 	struct classic *classic;
+	u64 wanted;
+	unsigned int n_native;
 	struct list_head entry;
 };
 
@@ -114,6 +119,7 @@ struct daemon {
 	struct lane_clock clock;
 	struct lane_ops lane_ops;
 	struct reaper *reaper;
+	struct readers *readers;
 	unsigned int fd_limit;
 	u64 last_intro;
 	rlim_t inherited_fd_limit; /* the soft limit we were started with; services get it */

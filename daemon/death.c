@@ -168,6 +168,15 @@ static void await(struct client *other, void *data)
 	list_add_tail(&a->entry, &other->awaited);
 }
 
+/* Nothing more is handed back: go on, unless what is wanted with its messages has to be read. */
+void death_settle(struct client *c)
+{
+	if (client_unread(c))
+		return;
+	route_held(c);
+	client_heat(c);
+}
+
 /* Names have their next owners by now, and everybody was told. */
 void death_begin(struct client *c)
 {
@@ -181,7 +190,7 @@ void death_begin(struct client *c)
 		s = sender ? native_of(sender) : NULL;
 		if (!s || s == c) {
 			free_held(c, h);
-		} else if (list_empty(&s->awaited)) {
+		} else if (list_empty(&s->awaited) && !client_unread(s)) {
 			route(s, h);
 			free_held(c, h);
 		} else {
@@ -305,9 +314,7 @@ int death_handed_back(struct client *c, const struct ctl_hand_back *head, size_t
 		return 0;
 	list_del(&a->entry);
 	free(a);
-	if (list_empty(&c->awaited)) {
-		route_held(c);
-		client_heat(c);
-	}
+	if (list_empty(&c->awaited))
+		death_settle(c);
 	return 0;
 }

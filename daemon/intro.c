@@ -7,10 +7,12 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "reading.h"
 
-#define CHANNELS_MAX  256
-#define FOREIGN_SHARE 4 /* of the channels of one client, for each foreign uid */
-#define PAUSE_NS      5000000000ULL
+#define CHANNELS_MAX	 256
+#define FOREIGN_SHARE	 4 /* of the channels of one client, for each foreign uid */
+#define PAUSE_NS	 5000000000ULL
+#define PAUSE_READING_NS 1000000ULL /* a process is still to be read */
 
 static unsigned int budget(const struct client *c)
 {
@@ -118,9 +120,9 @@ bool intro_may(struct client *a, struct client *b)
 	       a->conn.bus == b->conn.bus && list_empty(&a->conn.bus->monitors) && !find(a, b);
 }
 
-static void refuse(struct client *c, u64 peer)
+static void refuse(struct client *c, u64 peer, u64 pause_ns)
 {
-	const struct ctl_no_intro body = { .peer = peer, .pause_ns = PAUSE_NS };
+	const struct ctl_no_intro body = { .peer = peer, .pause_ns = pause_ns };
 	const struct lane_put put = { .type = CTL_REC_NO_INTRO, .length = sizeof(body) };
 
 	client_put(c, &put, &body);
@@ -228,10 +230,26 @@ static int introduce(struct client *c, struct client *peer, int lane_fd)
 	return r;
 }
 
+/* Does @to want what was not read of @of? */
+static bool lacks(const struct client *of, const struct client *to)
+{
+	return !of->fake && creds_lacks(of->creds, to->conn.attach_recv);
+}
+
+/* Mostly both have been read when they connected, or when they sent something to be relayed. */
+static bool must_be_read(struct client *c, struct client *peer)
+{
+	bool one = lacks(c, peer) && reading_needed(&c->peer, peer->conn.attach_recv);
+	bool other = lacks(peer, c) && reading_needed(&peer->peer, c->conn.attach_recv);
+
+	return one || other;
+}
+
 int intro_ask(struct client *c, const struct ctl_ask_intro *ask, int *lane_fd)
 {
 	struct core_conn *conn;
 	struct client *peer;
+	u64 pause = PAUSE_NS;
 	int r = -ENXIO;
 
 	if (!c->connected || ask->reserved)
@@ -239,10 +257,14 @@ int intro_ask(struct client *c, const struct ctl_ask_intro *ask, int *lane_fd)
 	conn = core_bus_find_conn(c->conn.bus, ask->peer);
 	peer = conn ? native_of(conn) : NULL;
 	if (peer && intro_may(c, peer) && client_keeps_up(c) && client_keeps_up(peer) &&
-	    has_room(c, peer) && has_room(peer, c) && directions(c, peer))
-		r = introduce(c, peer, *lane_fd);
+	    has_room(c, peer) && has_room(peer, c) && directions(c, peer)) {
+		if (must_be_read(c, peer))
+			pause = PAUSE_READING_NS;
+		else
+			r = introduce(c, peer, *lane_fd);
+	}
 	if (r < 0)
-		refuse(c, ask->peer);
+		refuse(c, ask->peer, pause);
 	return 0;
 }
 
@@ -328,8 +350,12 @@ void intro_new_meta(struct client *c)
 		next = e->next;
 		i = intro_at(c, e);
 		other = i->side[!side_of(i, c)].client;
-		/* Or one change after the other would pile up at who does not read. */
-		if (!client_keeps_up(c) || !client_keeps_up(other)) {
+		/*
+		 * Or one change after the other would pile up at who does not read; or something is
+		 * wanted now that is still to be read.
+		 */
+		if (!client_keeps_up(c) || !client_keeps_up(other) || lacks(c, other) ||
+		    lacks(other, c)) {
 			withdraw(i);
 			continue;
 		}

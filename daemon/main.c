@@ -17,6 +17,7 @@
 #include "classic/reload.h"
 #include "client.h"
 #include "kernel.h"
+#include "reading.h"
 #include "startup.h"
 
 /* Each client costs descriptors: take all that may be had. */
@@ -123,7 +124,10 @@ static int daemon_init(struct daemon *d)
 		return -ENOMEM;
 	if (d->epoll < 0 || d->null_fd < 0)
 		return -errno;
+	creds_init();
 	r = reaper_start(d->fd_limit, &d->reaper);
+	if (r == 0)
+		r = readers_start(d, &d->readers);
 	return r < 0 ? r : lane_page_make(&d->page, (u32)getpid(), &d->page_fd);
 }
 
@@ -146,6 +150,7 @@ static void daemon_deinit(struct daemon *d)
 	lane_page_deinit(&d->page);
 	if (d->page_fd >= 0)
 		close(d->page_fd);
+	d->readers = readers_stop(d->readers);
 	d->reaper = reaper_stop(d->reaper);
 	if (d->epoll >= 0)
 		close(d->epoll);

@@ -8,8 +8,9 @@
  * 1. There are two kinds: native clients, who have lanes (client.h), and classic ones, who speak
  *    D-Bus over a stream socket (classic/classic.h). Both share ids, names and notifications, which
  *    are core's; code that needs lanes asks for the kind first.
- * 2. What a native client is, the daemon reads when it connects. Classic ones come and go faster:
- *    peer_creds() reads it when somebody asks.
+ * 2. What the socket says is known of a native client from the start, and of a classic one, who
+ *    comes and goes faster, when somebody asks: peer_creds(). The rest is read as it is needed
+ *    (reading.h).
  */
 
 #include "conn.h"
@@ -18,6 +19,7 @@
 struct daemon;
 struct account;
 struct policy_view;
+struct reading;
 
 enum peer_kind {
 	PEER_NATIVE,
@@ -27,6 +29,8 @@ enum peer_kind {
 /*
  * @conn:	its connection; not known on the bus before HELLO
  * @creds:	who it is; NULL of a classic one nobody has asked for, see peer_creds()
+ * @reading:	what is being read of it (readers.c)
+ * @askers:	clients whose request waits for that
  * @fake:	it told other credentials (struct client has them)
  * @view:	what the policy of the classic front-end says about it (classic/access.h)
  * @callers:	struct link of those who called it through the daemon
@@ -35,19 +39,21 @@ enum peer_kind {
  * @starting, @starting_fds: bytes and descriptors of what it sent to services that are being
  *		started (classic/activate.c)
  */
-#define PEER_FIELDS                                                                                \
-	struct core_conn conn;                                                                     \
-	enum peer_kind kind;                                                                       \
-	bool fake;                                                                                 \
-	struct daemon *daemon;                                                                     \
-	struct creds *creds;                                                                       \
-	struct account *account;                                                                   \
-	char *description;                                                                         \
-	struct policy_view *view;                                                                  \
-	struct rb_root callers;                                                                    \
-	struct list_head calling;                                                                  \
-	struct list_head owed;                                                                     \
-	size_t starting;                                                                           \
+#define PEER_FIELDS               \
+	struct core_conn conn;    \
+	enum peer_kind kind;      \
+	bool fake;                \
+	struct daemon *daemon;    \
+	struct creds *creds;      \
+	struct reading *reading;  \
+	struct list_head askers;  \
+	struct account *account;  \
+	char *description;        \
+	struct policy_view *view; \
+	struct rb_root callers;   \
+	struct list_head calling; \
+	struct list_head owed;    \
+	size_t starting;          \
 	unsigned int starting_fds
 
 /**
@@ -58,12 +64,12 @@ struct peer {
 };
 
 /* In a structure: the fields of a peer, and the peer as a whole */
-#define PEER                                                                                       \
-	union {                                                                                    \
-		struct peer peer;                                                                  \
-		struct {                                                                           \
-			PEER_FIELDS;                                                               \
-		};                                                                                 \
+#define PEER                         \
+	union {                      \
+		struct peer peer;    \
+		struct {             \
+			PEER_FIELDS; \
+		};                   \
 	}
 
 static inline struct peer *peer_of(const struct core_conn *conn)
@@ -72,10 +78,16 @@ static inline struct peer *peer_of(const struct core_conn *conn)
 }
 
 /**
- * peer_creds() - who a peer is, read now if it was not before
+ * peer_creds() - who a peer is, as far as it is known
  *
- * Return: its credentials, which live as long as it; NULL: there is no memory, or it has gone.
+ * Return: its credentials, which live as long as it; NULL: there is no memory.
  */
 struct creds *peer_creds(struct peer *p);
+
+int peer_sock(const struct peer *p);
+/* The reading of it is over: what waited for that goes on. */
+void peer_read(struct peer *p);
+/* Those who asked for it have to ask again: something is known, or it has gone. */
+void peer_wake_askers(struct peer *p);
 
 #endif

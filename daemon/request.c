@@ -201,8 +201,7 @@ static void end_answer(struct client *c, int error)
 static int run_request(struct client *c, const struct ctl_request *request, void *arg,
 		       const struct ctl_hello *hello)
 {
-	bool dead = c->handle == CORE_HANDLE_CONNECTED ? !c->connected :
-							 c->ep && c->ep->core->dead;
+	bool dead = c->handle == CORE_HANDLE_CONNECTED ? !c->connected : c->ep && c->ep->core->dead;
 	struct core_args args;
 	enum core_cmd cmd;
 	u64 size;
@@ -256,8 +255,12 @@ static int act_request(struct client *c)
 	if (r < 0)
 		return r;
 	((struct kdbus_cmd *)c->answer_arg)->return_flags = 0;
-	end_answer(c, run_request(c, request, arg, hello));
-	return 0;
+	r = run_request(c, request, arg, hello);
+	if (r == COMMAND_WAITS)
+		answer_clear(c);
+	else
+		end_answer(c, r);
+	return r == COMMAND_WAITS ? r : 0;
 }
 
 static int act_intro(struct client *c)
@@ -302,23 +305,29 @@ static void act(struct client *c, struct post *post)
 			client_expel(c, "it sent a malformed request");
 	}
 	c->post = NULL;
-	free_post(c, post);
+	if (r == COMMAND_WAITS)
+		c->deferred = post;
+	else
+		free_post(c, post);
 }
 
-/* What it sent before it asked comes first, and that may have to wait for a hand-back. */
+/* What it sent before it asked comes first, and that may have to wait while it is frozen. */
 static void act_in_turn(struct client *c, struct post *post)
 {
 	if (((const struct lane_sock *)post->data)->type != CTL_REQUEST) {
 		act(c, post);
-	} else if (!client_frozen(c)) {
-		client_take_all(c);
-		act(c, post);
-	} else if (!c->deferred) {
-		c->deferred = post;
-	} else {
+		return;
+	}
+	if (c->deferred) {
 		client_expel(c, "it sent a second request before the answer to the first");
 		free_post(c, post);
+		return;
 	}
+	client_take_all(c);
+	if (client_frozen(c))
+		c->deferred = post;
+	else
+		act(c, post);
 }
 
 /* Act on what client_message() kept. Returns whether there was anything. */
@@ -327,7 +336,7 @@ bool client_act(struct client *c)
 	struct post *post = c->deferred;
 	bool any = c->n_posts;
 
-	if (post && !client_frozen(c)) {
+	if (post && !client_frozen(c) && list_empty(&c->asking_entry)) {
 		c->deferred = NULL;
 		act_in_turn(c, post);
 		any = true;

@@ -285,13 +285,20 @@ static const char *or_unset(struct dbusp_str s)
 
 #define COMMAND_MAX 50 /* bytes of a command line */
 
-/* Arguments with a blank where each ends */
-static size_t command_of(const struct creds *creds, char buf[COMMAND_MAX + 1])
+/*
+ * Arguments with a blank where each ends, if they are known: to read them could take for ever
+ * (daemon/reading.h). Else the name of the process, which could not.
+ */
+static size_t command_of(int pid, const struct creds *creds, char buf[COMMAND_MAX + 1])
 {
 	size_t n = 0, i;
 
-	if (creds && creds->meta.cmdline && creds->meta.cmdline_size)
-		n = creds->meta.cmdline_size - 1;
+	if (!creds || !creds->meta.cmdline || !creds->meta.cmdline_size) {
+		if (pid > 0)
+			creds_comm(pid, buf, COMMAND_MAX + 1);
+		return pid > 0 ? strlen(buf) : 0;
+	}
+	n = creds->meta.cmdline_size - 1;
 	if (n > COMMAND_MAX)
 		n = COMMAND_MAX;
 	for (i = 0; i < n; i++) {
@@ -309,7 +316,7 @@ static void describe_process(int uid, int pid, const struct creds *creds, char *
 	size_t n = (size_t)snprintf(buf, size, "uid=%d pid=%d", uid, pid);
 	char command[COMMAND_MAX + 1];
 
-	if (n < size && command_of(creds, command))
+	if (n < size && command_of(pid, creds, command))
 		n += (size_t)snprintf(buf + n, size - n, " comm=\"%s\"", command);
 	if (n < size && creds && creds->meta.seclabel)
 		snprintf(buf + n, size - n, " label=\"%s\"", creds->meta.seclabel);

@@ -46,6 +46,7 @@ static int init_standin(struct peer *p, struct bus *bus)
 	p->callers = RB_ROOT;
 	INIT_LIST_HEAD(&p->calling);
 	INIT_LIST_HEAD(&p->owed);
+	INIT_LIST_HEAD(&p->askers);
 	r = core_conn_init(&p->conn, bus->def.core, &hello, &opener, &bus->core.deadlines,
 			   &classic_sink);
 	return r < 0 ? r : core_users_get(&bus->core.domain->users, opener.uid, &p->conn.user);
@@ -265,8 +266,8 @@ void native_wait_deliver(struct waiter *w, struct peer *owner)
 		return;
 	relay.n_fds = n->n_fds;
 	memcpy(relay.fds, n->fds, n->n_fds * sizeof(int));
-	r = wire_parse(n->record, n->size, -1, bus->bloom.size, n->n_fds - n->n_memfds,
-		       n->n_memfds, &relay.wire);
+	r = wire_parse(n->record, n->size, -1, bus->bloom.size, n->n_fds - n->n_memfds, n->n_memfds,
+		       &relay.wire);
 	relay.payload = (char *)n->record + relay.wire.layout.payload_offset;
 	if (r == 0)
 		r = relay_route(&relay, &dst);

@@ -9,12 +9,23 @@
 #include "classic.h"
 #include "driver.h"
 
-void bridge_read_creds(struct peer *p)
+void bridge_identify(struct peer *p)
 {
 	struct cpeer *c = cpeer_of(&p->conn);
 
-	if (c->fd >= 0 && creds_of_peer(c->fd, &p->creds) == 0)
+	if (c->fd >= 0 && creds_of_socket(c->fd, &p->creds) == 0)
 		p->conn.cred = p->creds->core;
+}
+
+int bridge_sock(const struct peer *p)
+{
+	return cpeer_of(&p->conn)->fd;
+}
+
+void bridge_was_read(struct peer *p)
+{
+	p->conn.cred = p->creds->core;
+	cpeer_was_read(cpeer_of(&p->conn));
 }
 
 /* A peer that D-Bus takes for an owner; activators are a thing of kdbus. */

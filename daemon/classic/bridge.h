@@ -40,8 +40,10 @@ void bridge_broadcast(struct classic *k, struct cmsg *m);
 
 /* ---- called by the native half; without a front-end they do nothing ---- */
 
-/* Credentials of a classic peer, for peer_creds() */
-void bridge_read_creds(struct peer *p);
+/* What the socket of a classic peer says, for peer_creds(); that socket; it has been read. */
+void bridge_identify(struct peer *p);
+int bridge_sock(const struct peer *p);
+void bridge_was_read(struct peer *p);
 /* A name has another owner: tell classic peers. Activators are none in D-Bus. */
 void bridge_name_changed(struct bus *bus, const char *name, struct peer *before, struct peer *now);
 /* A broadcast of a native connection, for classic peers with a rule */

@@ -39,9 +39,9 @@
 #include "policy.h"
 #include "timer.h"
 
-#define CLASSIC_DRIVER "org.freedesktop.DBus"
+#define CLASSIC_DRIVER	    "org.freedesktop.DBus"
 #define CLASSIC_DRIVER_PATH "/org/freedesktop/DBus"
-#define CLASSIC_UNIQUE_MAX 24 /* ":1.18446744073709551615" and a NUL */
+#define CLASSIC_UNIQUE_MAX  24 /* ":1.18446744073709551615" and a NUL */
 
 struct activations;
 struct auth;
@@ -166,6 +166,7 @@ enum cpeer_state {
  * @fds_ok:	it negotiated descriptors
  * @deaf:	it reads no more; what it sent before is still taken
  * @ended:	it has closed its end, and all it sent was taken
+ * @unread:	it is being read (reading.h): nothing is taken from it
  * @anonymous:	it did not say who it is
  * @roomy:	its socket takes as much as the kernel lets it
  * @usual:	bytes of its last message
@@ -199,6 +200,7 @@ struct cpeer {
 	bool fds_ok;
 	bool deaf;
 	bool ended;
+	bool unread;
 	bool anonymous;
 	bool roomy;
 	uint8_t name_len;
@@ -355,6 +357,8 @@ void cpeer_doom(struct cpeer *c, const char *format, ...) __attribute__((format(
 void cpeer_bury(struct cpeer *c);
 /* Have epoll wait for what there is to wait for. */
 void cpeer_watch(struct cpeer *c);
+/* What native peers want to know of it is known. */
+void cpeer_was_read(struct cpeer *c);
 void cpeer_log(const struct cpeer *c, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /**

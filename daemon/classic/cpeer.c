@@ -12,6 +12,7 @@
 #include "access.h"
 #include "activate.h"
 #include "carrier.h"
+#include "daemon/reading.h"
 #include "listen.h"
 #include "monitor.h"
 
@@ -31,13 +32,37 @@ void cpeer_log(const struct cpeer *c, const char *format, ...)
 
 void cpeer_watch(struct cpeer *c)
 {
-	uint32_t events = (output_stalls(c) ? 0 : EPOLLIN) | (c->out ? EPOLLOUT : 0);
+	uint32_t in = c->unread || output_stalls(c) ? 0 : EPOLLIN;
+	uint32_t events = in | (c->out ? EPOLLOUT : 0);
 	struct epoll_event ev = { .events = events, .data.ptr = &c->source };
 
 	if (events == c->events || !cpeer_alive(c))
 		return;
 	epoll_ctl(c->classic->daemon->epoll, EPOLL_CTL_MOD, c->fd, &ev);
 	c->events = events;
+}
+
+/*
+ * Native peers may want of it what has not been read: nothing is taken from it before that is
+ * there. Whoever hangs up meanwhile is taken as he is.
+ */
+static bool is_unread(struct cpeer *c)
+{
+	const struct bus *bus = c->classic->bus;
+
+	if (!bus || !bus->n_native || !peer_creds(&c->peer))
+		return false;
+	if (!reading_needed(&c->peer, bus->wanted))
+		return false;
+	c->unread = true;
+	cpeer_watch(c);
+	return true;
+}
+
+void cpeer_was_read(struct cpeer *c)
+{
+	c->unread = false;
+	cpeer_watch(c);
 }
 
 static void ready(struct source *source, u32 events)
@@ -49,7 +74,9 @@ static void ready(struct source *source, u32 events)
 	if (events & EPOLLOUT)
 		output_ready(c);
 	/* After a hang-up there may be something left to read; the end comes behind it. */
-	if (cpeer_alive(c) && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
+	if (!cpeer_alive(c))
+		return;
+	if (events & (EPOLLHUP | EPOLLERR) || (events & EPOLLIN && !is_unread(c)))
 		input_ready(c);
 }
 
@@ -76,6 +103,7 @@ static void init(struct cpeer *c, struct classic *k, struct listener *listener, 
 	c->callers = RB_ROOT;
 	INIT_LIST_HEAD(&c->calling);
 	INIT_LIST_HEAD(&c->owed);
+	INIT_LIST_HEAD(&c->askers);
 	INIT_LIST_HEAD(&c->dirty_entry);
 	c->calls = RB_ROOT;
 	c->source.ready = ready;
@@ -105,7 +133,7 @@ void cpeer_accept(struct classic *k, struct listener *listener, int fd)
 		r = daemon_watch(k->daemon, fd, EPOLLIN, &c->source);
 	if (r < 0)
 		cpeer_doom(c, "cannot be served: %s", strerror(-r));
-	else
+	else if (!is_unread(c))
 		input_ready(c); /* those in a hurry have written already */
 }
 
@@ -131,6 +159,7 @@ int cpeer_join(struct cpeer *c)
 void cpeer_leave(struct cpeer *c)
 {
 	matches_end(c);
+	peer_wake_askers(&c->peer);
 	activate_end(c->classic, &c->peer);
 	c->classic->carrier->leave(c);
 }
@@ -179,6 +208,8 @@ void cpeer_bury(struct cpeer *c)
 {
 	if (c->was == CPEER_ACTIVE)
 		cpeer_leave(c);
+	reading_forget(&c->peer);
+	peer_wake_askers(&c->peer);
 	matches_end(c);
 	monitor_end(c);
 	close_socket(c);

@@ -30,6 +30,8 @@ static int join(struct cpeer *c)
 
 	if (r < 0)
 		return r;
+	if (c->creds)
+		c->conn.cred = c->creds->core;
 	/* The limits on connections are those of the configuration. */
 	r = core_users_get(&bus->domain->users, c->uid, &c->conn.user);
 	if (r == 0)
