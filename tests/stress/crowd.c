@@ -170,7 +170,8 @@ static void thousand(void **state)
 	kb = resident_kb(pid) - kb;
 	printf("# %d connections: %u descriptors, %u KiB each in the daemon\n", PROCESSES * EACH,
 	       count_fds(pid) - fds, kb / (PROCESSES * EACH));
-	assert_int_equal(count_fds(pid), fds + PROCESSES * EACH);
+	/* As it started, the daemon may still have had one open that it then closed. */
+	assert_true(count_fds(pid) <= fds + PROCESSES * EACH);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 	assert_true(kb <= IDLE_KB * PROCESSES * EACH);
 #endif
@@ -181,9 +182,9 @@ static void thousand(void **state)
 		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	}
 	libkdbus_close(h);
-	for (tries = 0; tries < 500000 && count_fds(pid) != fds; tries++)
+	for (tries = 0; tries < 500000 && count_fds(pid) > fds; tries++)
 		usleep(200);
-	assert_int_equal(count_fds(pid), fds);
+	assert_true(count_fds(pid) <= fds);
 	close(ready[0]);
 	close(ready[1]);
 }
