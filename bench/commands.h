@@ -6,7 +6,8 @@
  * DOC: the subcommands
  *
  * Each takes its parsed options, prints to stdout and returns 0 or a negative
- * errno after a message; compare answers 1 if it found regressions.
+ * errno after a message; compare answers 1 if it found regressions, icount the number of
+ * goals that are missed.
  */
 
 #include "options.h"
@@ -14,6 +15,7 @@
 int command_chart(const struct options *o);
 int command_fanout(const struct options *o);
 int command_first(const struct options *o);
+int command_icount(const struct options *o);
 int command_memfd(const struct options *o);
 int command_storm(const struct options *o);
 int command_scale(const struct options *o);

@@ -390,7 +390,7 @@ def all_options():
 
 
 SUBCOMMANDS = ('chart', 'latency', 'rpc', 'socket', 'pipe', 'first', 'ways', 'memfd', 'scale',
-               'fanout', 'storm', 'tour', 'compare')
+               'fanout', 'storm', 'icount', 'tour', 'compare')
 
 
 def helping():
@@ -547,7 +547,7 @@ def refusals():
         (['chart', '--quick', '--kdbusd', '/bin/true'], 'cannot start'),
         (['pipe', '--json', path('same'), '--plot', path('./same')], 'same file'),
         *(([name, '--only', names, '--quick'], "no subject '")
-          for name in SUBCOMMANDS[:-2] for names in ('carrier pigeon', '', 'socket,', ',x')),
+          for name in SUBCOMMANDS[:-3] for names in ('carrier pigeon', '', 'socket,', ',x')),
         (['pipe', '--json', path('no/such/file')], 'cannot write'),
     )
     problems = []
