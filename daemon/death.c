@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "classic/bridge.h"
 #include "client.h"
 #include "lane/memfd.h"
 
@@ -113,33 +114,39 @@ void death_collect(struct client *c)
 			collect(c, f, f->body, f->put.length, f->bulk, f->bulk_size);
 }
 
+/* 0: it is as it was when it was sent, to a name. */
+static int parse(struct peer *from, const struct held *h, struct relay *relay)
+{
+	unsigned int fds = h->n_files - h->n_memfds;
+
+	*relay = (struct relay){ .from = from, .stamp = h->stamp, .n_fds = h->n_files };
+	if (h->n_files > LANE_SOCK_FDS_MAX ||
+	    wire_parse(h->body, h->size, -1, from->conn.bus->bloom.size, fds, h->n_memfds,
+		       &relay->wire) < 0)
+		return -EBADMSG;
+	if (!relay->wire.m.dst_name || relay->wire.m.msg->dst_id)
+		return -EBADMSG;
+	if (h->n_files)
+		memcpy(relay->fds, h->files, h->n_files * sizeof(*h->files));
+	relay->payload = h->body + relay->wire.layout.payload_offset;
+	return wire_check_fds(&relay->wire, relay->fds);
+}
+
 /*
  * Send it on by the name it bears. A call goes on only to an activator: its caller was told that
  * the answer comes from there (links.c); any other has had its outcome with the death.
  */
 static void route(struct client *from, struct held *h)
 {
-	struct relay relay = { .from = &from->peer, .stamp = h->stamp };
 	struct core_dst dst = { 0 };
-	unsigned int fds = h->n_files - h->n_memfds;
+	struct relay relay;
 
-	if (h->n_files > LANE_SOCK_FDS_MAX ||
-	    wire_parse(h->body, h->size, -1, from->conn.bus->bloom.size, fds, h->n_memfds,
-		       &relay.wire) < 0)
-		return;
-	if (!relay.wire.m.dst_name || relay.wire.m.msg->dst_id)
-		return;
-	if (core_send_resolve(from->conn.bus, &relay.wire.m, &dst) < 0)
+	if (parse(&from->peer, h, &relay) < 0 ||
+	    core_send_resolve(from->conn.bus, &relay.wire.m, &dst) < 0)
 		return;
 	if (relay.wire.m.msg->flags & KDBUS_MSG_EXPECT_REPLY &&
 	    dst.conn->kind != CORE_KIND_ACTIVATOR)
 		return;
-	if (h->n_files)
-		memcpy(relay.fds, h->files, h->n_files * sizeof(*h->files));
-	relay.n_fds = h->n_files;
-	if (wire_check_fds(&relay.wire, relay.fds) < 0)
-		return;
-	relay.payload = h->body + relay.wire.layout.payload_offset;
 	relay_route(&relay, &dst);
 }
 
@@ -182,12 +189,15 @@ void death_begin(struct client *c)
 {
 	struct core_conn *sender;
 	struct held *h, *next;
+	struct relay relay;
 	struct client *s;
 
 	intro_each(c, await, c);
 	list_for_each_entry_safe(h, next, &c->leftover, entry) {
 		sender = core_bus_find_conn(c->conn.bus, h->sender);
 		s = sender ? native_of(sender) : NULL;
+		if (sender && !s && parse(peer_of(sender), h, &relay) == 0)
+			bridge_hand_on(&relay, &c->peer);
 		if (!s || s == c) {
 			free_held(c, h);
 		} else if (list_empty(&s->awaited) && !client_unread(s)) {

@@ -10,6 +10,7 @@
 #include "classic.h"
 #include "dbus/body.h"
 #include "driver.h"
+#include "roster.h"
 
 #define SMALL 2048 /* messages up to this need no memory of their own */
 
@@ -260,6 +261,33 @@ const struct core_sink classic_sink = {
 	.lose = lose,
 	.busy = busy,
 };
+
+/* ---- for the next owner of a name ---- */
+
+/* Without one nothing is started: what it was called with may be why the last one ended. */
+static void hand_on(struct cpeer *from, const struct peer *dead, struct cmsg *m)
+{
+	struct peer *to = route_find(from->classic, m->header.destination);
+
+	if (!to || to == dead)
+		return;
+	/* The call is no longer the dead one's. If it has ended, so has the wait for it. */
+	if (cmsg_wants_reply(m) && !reply_take(from, dead, m->header.frame.serial))
+		return;
+	route_to(from, to, m);
+}
+
+void bridge_hand_on(const struct relay *relay, const struct peer *dead)
+{
+	struct cpeer *from = cpeer_of(&relay->from->conn);
+	struct incoming in;
+
+	if (!cpeer_alive(from))
+		return;
+	if (convert(from->classic, relay, &in) == 0)
+		hand_on(from, dead, &in.m);
+	release(&in);
+}
 
 /* ---- for one that is still to be started ---- */
 

@@ -60,6 +60,12 @@ void bridge_calls_moved(struct peer *from, struct peer *to);
 void bridge_forget(struct peer *p);
 /* A native connection came. */
 void bridge_native_joined(struct client *c);
+/*
+ * What a native connection that goes, @dead, has not taken of a classic peer, relay->from. Whoever
+ * has the name now gets it, as if it had just been sent; before bridge_native_left(), which ends
+ * the calls that are left.
+ */
+void bridge_hand_on(const struct relay *relay, const struct peer *dead);
 /* A native connection went; its names have been handed on. */
 void bridge_native_left(struct client *c);
 
