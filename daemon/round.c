@@ -128,7 +128,9 @@ int daemon_run(struct daemon *d)
 	int n;
 
 	while (!d->stop) {
-		n = epoll_wait(d->epoll, events, EVENTS_MAX, busy || !list_empty(&d->hot) ? 0 : -1);
+		/* Emptying the queues of classic peers may have been news for native ones. */
+		busy |= !list_empty(&d->hot) || !list_empty(&d->dirty);
+		n = epoll_wait(d->epoll, events, EVENTS_MAX, busy ? 0 : -1);
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		dispatch(d, events, n);

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "classic/bridge.h"
 #include "lane/bulk.h"
 #include "client.h"
 #include "deliver.h"
@@ -414,6 +415,20 @@ static void launched(struct client *c, struct flight *f)
 }
 
 /* Publish what waits. 0: all of it; -EAGAIN: no room for @ret_put; else nothing can be. */
+/* A call that will not arrive after all. Native callers have a deadline of their own. */
+static void tell_sender(struct client *c, const struct flight *f)
+{
+	struct ctl_deliver tail;
+	struct kdbus_msg msg;
+
+	if (!f->tail_size)
+		return;
+	memcpy(&tail, f->body + f->put.length - sizeof(tail), sizeof(tail));
+	memcpy(&msg, f->body + tail.meta_size, sizeof(msg));
+	if (msg.flags & KDBUS_MSG_EXPECT_REPLY)
+		bridge_call_lost(&c->peer, tail.src_id, (u32)msg.cookie);
+}
+
 static int publish_waiting(struct client *c, struct lane_put *ret_put)
 {
 	struct flight *f;
@@ -429,6 +444,8 @@ static int publish_waiting(struct client *c, struct lane_put *ret_put)
 		} else {
 			c->lost += f->charged;
 			c->n_control -= !f->charged;
+			if (f->body && f->put.type == LANE_REC_MSG)
+				tell_sender(c, f);
 			free_flight(c, f);
 		}
 	}

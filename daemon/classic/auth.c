@@ -76,7 +76,7 @@ static size_t step(struct cpeer *c, const unsigned char *in, size_t size)
 		result = dbusp_sasl_server_step(&c->sasl->server, in + used, size - used, &n, out,
 						2 * DBUSP_SASL_REPLY_MAX, &written);
 		used += n;
-		output_add_raw(c, out, written);
+		output_add_raw(c, out, written, NULL);
 	} while (result == DBUSP_SASL_MORE && written);
 	if (result == DBUSP_SASL_DONE) {
 		done(c);

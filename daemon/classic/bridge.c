@@ -8,6 +8,7 @@
 #include "activate.h"
 #include "classic.h"
 #include "driver.h"
+#include "undelivered.h"
 
 void bridge_identify(struct peer *p)
 {
@@ -65,6 +66,16 @@ void bridge_calls_moved(struct peer *from, struct peer *to)
 {
 	if (from->conn.kind == CORE_KIND_ACTIVATOR)
 		replies_move(from, to);
+}
+
+void bridge_call_lost(struct peer *to, u64 caller, u32 serial)
+{
+	struct core_conn *conn = core_bus_find_conn(to->conn.bus, caller);
+	struct cpeer *c = conn ? classic_peer(peer_of(conn)) : NULL;
+
+	if (c && cpeer_alive(c) && reply_take(c, to, serial))
+		driver_error_serial(c, serial, DBUS_ERROR("LimitsExceeded"), "%s",
+				    UNDELIVERED_TEXT);
 }
 
 void bridge_forget(struct peer *p)

@@ -56,6 +56,8 @@ int bridge_start_service(const struct relay *relay, struct core_dst *ret_dst);
 void bridge_begin_starts(struct bus *bus);
 /* What @from was called through a name is for @to now, who has it. */
 void bridge_calls_moved(struct peer *from, struct peer *to);
+/* A call of the connection @caller to @to, which waited for room there, was dropped. */
+void bridge_call_lost(struct peer *to, u64 caller, u32 serial);
 /* Its memory is about to be freed. */
 void bridge_forget(struct peer *p);
 /* A native connection came. */

@@ -122,6 +122,7 @@ int classic_start(struct bus *bus, struct config *config, const struct carrier *
 	INIT_LIST_HEAD(&k->peers);
 	INIT_LIST_HEAD(&k->doomed);
 	INIT_LIST_HEAD(&k->dirty);
+	INIT_LIST_HEAD(&k->undelivered);
 	k->aging.expired = grow_older;
 	bus->classic = k;
 	bus->daemon->classic = k;

@@ -263,6 +263,7 @@ static inline struct dbusp_str cpeer_name(const struct cpeer *c)
  * @out_fills:	how often it was emptied
  * @out_large:	a header that does not fit it; gone when it is emptied
  * @segs:	what is to be sent, @n_segs in use in this round
+ * @undelivered: struct undelivered.entry (undelivered.h)
  * @matches:	all match rules (match.c)
  * @replies:	calls without a reply (reply.c)
  * @search:	number of the last search for receivers
@@ -299,6 +300,7 @@ struct classic {
 	struct cbuf *out_large;
 	struct seg *segs;
 	unsigned int n_segs;
+	struct list_head undelivered;
 	struct matches *matches;
 	struct replies *replies;
 	uint64_t search;

@@ -113,14 +113,14 @@ static void send_raw(struct cpeer *to, const uint8_t *msg, size_t len, struct cf
 {
 	unsigned char *at;
 
-	if (len > JOIN_MAX || fds) {
+	if (len > JOIN_MAX) {
 		if (add_large(to, msg, len, fds) < 0)
 			cpeer_doom(to, "no memory for an answer");
 		return;
 	}
 	at = output_room(to->classic, len);
 	memcpy(at, msg, len);
-	output_add_raw(to, at, len);
+	output_add_raw(to, at, len, fds);
 }
 
 static int parse_own(struct cmsg *m, const uint8_t *msg, size_t len, struct cfds *fds)

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "output.h"
+#include "undelivered.h"
 
 #define CONTROL_SIZE CMSG_SPACE(sizeof(int) * 253)
 
@@ -122,14 +123,15 @@ static void add(struct cpeer *to, const unsigned char *data, size_t len, struct 
 				     .fds = cfds_ref(fds) };
 }
 
-int output_add_raw(struct cpeer *to, const unsigned char *data, size_t len)
+int output_add_raw(struct cpeer *to, const unsigned char *data, size_t len, struct cfds *fds)
 {
 	if (to->deaf || !len)
 		return 0;
 	if (to->classic->n_segs == OUTPUT_SEGS)
 		flush_all(to->classic);
-	add(to, data, len, NULL, NULL);
+	add(to, data, len, NULL, fds);
 	to->out_bytes += len;
+	to->out_fds += fds ? fds->n : 0;
 	mark_dirty(to);
 	return 0;
 }
@@ -438,6 +440,7 @@ static void drop_first(struct cpeer *c)
 		return;
 	}
 	cpeer_log(c, "dropped a message to it: too many descriptors are on their way");
+	undelivered_note(c, data, len);
 	consume(c, frame.total_len);
 }
 
@@ -504,5 +507,8 @@ bool output_stalls(const struct cpeer *c)
 void classic_flush(struct classic *k)
 {
 	empty(k);
+	/* Each drops some at most, so this ends. */
+	while (undelivered_answer(k))
+		empty(k);
 	k->in_used = 0;
 }

@@ -41,6 +41,6 @@ struct oblock {
 };
 
 /* Bytes without a message around them, of output_room() */
-int output_add_raw(struct cpeer *to, const unsigned char *data, size_t len);
+int output_add_raw(struct cpeer *to, const unsigned char *data, size_t len, struct cfds *fds);
 
 #endif

@@ -9,6 +9,7 @@
 #include "carrier.h"
 #include "driver.h"
 #include "monitor.h"
+#include "undelivered.h"
 #include "roster.h"
 
 /* ---- unicast ---- */
@@ -96,6 +97,8 @@ static void refuse_native(struct cpeer *from, const struct cmsg *m, int error)
 	else if (error == -ECOMM || error == -EMFILE)
 		driver_error(from, m, DBUS_ERROR("NotSupported"),
 			     "\"%s\" does not take this many Unix file descriptors", to);
+	else if (error == -ETOOMANYREFS)
+		driver_error(from, m, DBUS_ERROR("LimitsExceeded"), "%s", UNDELIVERED_TEXT);
 	else if (error == -ENOBUFS || error == -EXFULL)
 		driver_error(from, m, DBUS_ERROR("LimitsExceeded"),
 			     "The message queue of \"%s\" is full", to);

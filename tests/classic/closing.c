@@ -156,6 +156,7 @@ static void test_on_a_classic_socket(void **state)
 	peer_write(&b, "0123456789abcdef", 16);
 	want_end(&a);
 	want_end(&b);
+	peer_close(&a);
 	ping(&p);
 	peer_open(&a);
 	give(&bus, a.fd, &l[2]);

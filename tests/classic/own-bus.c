@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <ftw.h>
+#include <linux/capability.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -34,7 +37,7 @@ static void write_config(const struct own_bus *bus, const char *config)
 	assert_int_equal(fclose(f), 0);
 }
 
-static void run(const struct own_bus *bus, int print, unsigned int fd_limit)
+static void run(const struct own_bus *bus, int print, unsigned int fd_limit, bool plain)
 {
 	const struct rlimit limit = { fd_limit, fd_limit };
 	const char *kdbusd = getenv("KDBUSD");
@@ -45,12 +48,16 @@ static void run(const struct own_bus *bus, int print, unsigned int fd_limit)
 	snprintf(address, sizeof(address), "--print-address=%d", print);
 	if (fd_limit)
 		setrlimit(RLIMIT_NOFILE, &limit);
+	if (plain) {
+		prctl(PR_CAPBSET_DROP, CAP_SYS_RESOURCE);
+		prctl(PR_CAPBSET_DROP, CAP_SYS_ADMIN);
+	}
 	if (kdbusd)
 		execl(kdbusd, "kdbusd", "--nofork", domain, config, address, (char *)NULL);
 	_exit(127);
 }
 
-void own_bus_start(struct own_bus *bus, const char *config, unsigned int fd_limit)
+static void start(struct own_bus *bus, const char *config, unsigned int fd_limit, bool plain)
 {
 	const char *tmp = getenv("TMPDIR");
 	char line[256], address[128];
@@ -69,11 +76,21 @@ void own_bus_start(struct own_bus *bus, const char *config, unsigned int fd_limi
 	assert_int_equal(pipe(fds), 0);
 	bus->pid = fork();
 	if (bus->pid == 0)
-		run(bus, fds[1], fd_limit);
+		run(bus, fds[1], fd_limit, plain);
 	close(fds[1]);
 	f = fdopen(fds[0], "re");
 	assert_non_null(fgets(line, sizeof(line), f));
 	fclose(f);
+}
+
+void own_bus_start(struct own_bus *bus, const char *config, unsigned int fd_limit)
+{
+	start(bus, config, fd_limit, false);
+}
+
+void own_bus_start_plain(struct own_bus *bus, const char *config, unsigned int fd_limit)
+{
+	start(bus, config, fd_limit, true);
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)

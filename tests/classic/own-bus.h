@@ -18,6 +18,8 @@ struct own_bus {
  * Sets DBUS_ADDRESS.
  */
 void own_bus_start(struct own_bus *bus, const char *config, unsigned int fd_limit);
+/* The same without the privilege to go beyond limits of the kernel, even as root */
+void own_bus_start_plain(struct own_bus *bus, const char *config, unsigned int fd_limit);
 /* Returns its exit status. */
 int own_bus_stop(struct own_bus *bus);
 

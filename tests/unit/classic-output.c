@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "daemon/classic/output.h"
+#include "daemon/classic/undelivered.h"
 #include "dbus/build.h"
 
 #define N_PEERS	 3
@@ -40,6 +41,16 @@ void cpeer_doom(struct cpeer *c, const char *format, ...)
 void cpeer_log(const struct cpeer *c, const char *format, ...)
 {
 	fail_msg("logged: %s", format);
+}
+
+void undelivered_note(struct cpeer *to, const unsigned char *data, size_t len)
+{
+	fail();
+}
+
+bool undelivered_answer(struct classic *k)
+{
+	return false;
 }
 
 void reaper_close(struct reaper *reaper, int fd)
