@@ -70,7 +70,7 @@ static void init(struct client *c, struct node *node)
 
 int client_start_channel(struct client *c, int sock)
 {
-	lane_channel_init(&c->channel, &c->daemon->lane_ops, sock, 0);
+	lane_channel_init(&c->channel, &c->daemon->lane_ops, sock, LANE_ALARMS);
 	c->channel.message = client_message;
 	c->channel.message_buf = c->daemon->datagram;
 	c->channel.message_buf_size = CTL_DATAGRAM_MAX;

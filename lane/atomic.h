@@ -64,6 +64,16 @@ static inline void word_fence(void)
 
 #endif
 
+/* The one word that several write: a read-modify-write, which is a full fence as well. */
+static inline void word_count(uint32_t *word)
+{
+	LANE_YIELD(LANE_AT_STORE);
+#ifdef LANE_TEST_HOOKS
+	lane_hook_fence();
+#endif
+	__atomic_fetch_add(word, 1, __ATOMIC_SEQ_CST);
+}
+
 static inline uint64_t word64_load(const uint64_t *word)
 {
 	LANE_YIELD(LANE_AT_LOAD);

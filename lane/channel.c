@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "alarm.h"
 #include "internal.h"
 #include "memfd.h"
 
@@ -60,8 +61,10 @@ void lane_channel_deinit(struct lane_channel *ch)
 	lane_channel_hang_up(ch);
 	lane_memfd_unmap(ch->own, ch->own_size);
 	lane_memfd_unmap(ch->peer, ch->peer_size);
+	lane_alarm_unmap(ch->peer_alarm);
 	ch->own = NULL;
 	ch->peer = NULL;
+	ch->peer_alarm = NULL;
 	free(ch->flights);
 	ch->flights = NULL;
 }
@@ -98,6 +101,7 @@ int lane_channel_make(struct lane_channel *ch, uint32_t ring, int *ret_fd)
 	ch->own->version = LANE_VERSION;
 	ch->own->ring = ring;
 	ch->own->state = ch->state;
+	ch->own->alarm = ch->alarm_bits;
 	ch->own->magic = LANE_MAGIC;
 	return 0;
 }
@@ -235,9 +239,16 @@ static int receive_closed(struct lane_channel *ch)
 
 static unsigned int fds_of(const struct lane_sock *msg)
 {
-	if (msg->type == LANE_SOCK_LANE || msg->type == LANE_SOCK_BULK)
+	if (msg->type == LANE_SOCK_LANE || msg->type == LANE_SOCK_BULK ||
+	    msg->type == LANE_SOCK_ALARM)
 		return 1;
 	return msg->type == LANE_SOCK_FDS ? msg->count : 0;
+}
+
+/* Descriptors for the application, and the alarm, can be done without. */
+static bool may_lack(const struct lane_sock *msg)
+{
+	return msg->type == LANE_SOCK_FDS || msg->type == LANE_SOCK_ALARM;
 }
 
 static int dispatch(struct lane_channel *ch, const struct lane_sock *msg, int *fds,
@@ -258,6 +269,8 @@ static int dispatch(struct lane_channel *ch, const struct lane_sock *msg, int *f
 		return msg->value ? -EPROTO : receive_closed(ch);
 	case LANE_SOCK_ASK_END:
 		return msg->value ? -EPROTO : receive_ask(ch);
+	case LANE_SOCK_ALARM:
+		return msg->value ? -EPROTO : lane_alarm_receive(ch, n_fds ? fds[0] : -1);
 	default:
 		return -EPROTO;
 	}
@@ -278,9 +291,7 @@ static int received(struct lane_channel *ch, const void *data, size_t size, int 
 		return ch->message ? ch->message(ch, data, size, fds, n_fds) : -EPROTO;
 	if (size != LANE_SOCK_SIZE || msg.reserved || msg.count != fds_of(&msg))
 		return -EPROTO;
-	/* Only descriptors for the application can do without some of them. */
-	if (n_fds > msg.count || (n_fds < msg.count && !short_of) ||
-	    (n_fds < msg.count && msg.type != LANE_SOCK_FDS))
+	if (n_fds > msg.count || (n_fds < msg.count && (!short_of || !may_lack(&msg))))
 		return -EPROTO;
 	return dispatch(ch, &msg, fds, n_fds);
 }

@@ -21,6 +21,7 @@
 
 /* lane_channel_init() flags */
 #define LANE_PEER_IS_DAEMON 0x1u /* rounds, INTRO and GONE are expected from the peer */
+#define LANE_ALARMS 0x2u /* each side may write the alarm word of the other (alarm.h) */
 
 #define LANE_PLUCK_MAX 128u
 #define LANE_DRAIN_MAX 128u
@@ -81,6 +82,7 @@ struct lane_fd_batch {
 	uint32_t count;
 };
 
+struct lane_alarm;
 struct lane_channel;
 struct lane_page;
 
@@ -128,6 +130,7 @@ struct lane_channel {
 	uint32_t reading;
 	uint32_t space;
 	uint32_t space_number;
+	uint32_t alarm_bits;
 	bool end_sent;
 
 	/* writing */
@@ -178,6 +181,9 @@ struct lane_channel {
 
 	struct lane_bulk out[LANE_BULK_MAX];
 	struct lane_bulk in[LANE_BULK_MAX];
+
+	const struct lane_alarm *alarm; /* ours, once given (alarm.h) */
+	uint32_t *peer_alarm; /* theirs, mapped */
 };
 
 /* Stamps -------------------------------------------------------------------------------------- */

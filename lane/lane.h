@@ -7,8 +7,9 @@
  * SOCK_SEQPACKET socketpair, which carries doorbells, descriptors and hang-up. This file is the
  * specification of both: with it a second implementation can be written. The functions are in
  * channel.h (one channel), look.h (many channels, in order), wait.h (spinning and sleeping),
- * bulk.h (large payloads), page.h (the daemon's page), memfd.h (making and checking memfds) and
- * ops.h (the system calls, which the caller hands in).
+ * alarm.h (one word to sleep on for many lanes), bulk.h (large payloads), page.h (the daemon's
+ * page), memfd.h (making and checking memfds) and ops.h (the system calls, which the caller hands
+ * in).
  *
  * The 18 rules
  * ------------
@@ -16,7 +17,8 @@
  *
  * Memory
  *  1. Every shared word has one writer, and nobody reads back what he wrote: each side keeps the
- *     master of its words in private memory and only stores copies.
+ *     master of its words in private memory and only stores copies. The one exception is the alarm
+ *     word (alarm.h), which counts up and tells nothing.
  *  2. The writer maps its memfd, then seals it FUTURE_WRITE, SHRINK, GROW, SEAL. The reader checks
  *     seals, then file system, then size, before it maps. The daemon's page likewise.
  *  3. Cursors are 32-bit and free-running; none goes back or is reset. A peer's cursor counts only
@@ -83,11 +85,14 @@
  *  skip        writer    at this cursor, if it is no multiple of the ring, the reader goes on at
  *                        the next multiple; stored before published
  *  consumed    reader    how far A has read B's lane; the word B's futex sleeps on for space
- *  state       reader    LANE_POLLING, LANE_FUTEX or LANE_ARMED (low bits), and the number n
+ *  state       reader    LANE_POLLING, LANE_FUTEX, LANE_ALARM or LANE_ARMED (low bits), and the
+ *                        number n
  *  reading     reader    LANE_OPEN, LANE_CLOSING or LANE_CLOSED (low bits), and a change count
  *  space       writer    like state, for A's wait until B has consumed up to...
  *  want        writer    ...this cursor; stored before space
  *  returned[i] reader    how many uses of B's bulk buffer i A has handed back
+ *  alarm       both      LANE_ALARM_GIVEN: A's alarm word is in B's socket; LANE_ALARM_TAKEN: A
+ *                        has mapped B's. Bits that are set once
  *
  * A side that has no lane of its own yet is seen by its peer as consumed 0, OPEN, not waiting for
  * space, and LANE_ARMED with number LANE_FIRST_NUMBER: the first record rings the socket. It must
@@ -103,7 +108,9 @@
  * sleeps while the bell has the value loaded. The writer wakes once per number, after it has
  * counted the bell up again: a writer that has read n has changed the bell since the reader loaded
  * it, so one wake for n is enough. (With the bell loaded after storing n it is not: the wake for n
- * may come before the load.)
+ * may come before the load.) The alarm is the same with one word for all lanes: the reader loads
+ * it, stores ALARM with a new number in every lane, fences, looks, and sleeps while it has that
+ * value; the writer counts the word up, and wakes.
  *
  *  B3 full fence between published/bell and the load of the peer's state and reading
  *                                                              ~ full fence between state (armed or
@@ -238,6 +245,7 @@
 #define LANE_POLLING 0u /* awake: neither ring nor wake */
 #define LANE_FUTEX 1u /* asleep on the futex word */
 #define LANE_ARMED 2u /* ring the socket once for this number */
+#define LANE_ALARM 3u /* asleep on its alarm word, which the peer has; not of space */
 #define LANE_NUMBER_SHIFT 2
 #define LANE_FIRST_NUMBER 1u
 
@@ -245,6 +253,10 @@
 #define LANE_OPEN 0u
 #define LANE_CLOSING 1u
 #define LANE_CLOSED 2u
+
+/* struct lane_head.alarm */
+#define LANE_ALARM_GIVEN 1u
+#define LANE_ALARM_TAKEN 2u
 
 /**
  * struct lane_head - start of a lane's file; see the table above
@@ -255,7 +267,8 @@ struct lane_head {
 	uint64_t magic; /* LANE_MAGIC */
 	uint32_t version; /* LANE_VERSION */
 	uint32_t ring; /* bytes, a power of two, LANE_RING_MIN..LANE_RING_MAX */
-	uint32_t reserved0[12]; /* 0 */
+	uint32_t alarm;
+	uint32_t reserved0[11]; /* 0 */
 
 	uint32_t published;
 	uint32_t bell;
@@ -280,6 +293,7 @@ struct lane_head {
 };
 
 static_assert(sizeof(struct lane_head) == LANE_HEAD_SIZE, "lane head");
+static_assert(offsetof(struct lane_head, alarm) == 16, "alarm");
 static_assert(offsetof(struct lane_head, published) == 64, "published");
 static_assert(offsetof(struct lane_head, bell) == 68, "bell");
 static_assert(offsetof(struct lane_head, skip) == 72, "skip");
@@ -363,6 +377,7 @@ enum lane_sock_type {
 	LANE_SOCK_BULK = 5, /* one descriptor; value: index and generation as in lane_env.bulk */
 	LANE_SOCK_CLOSED = 6, /* reading has become CLOSED or OPEN again */
 	LANE_SOCK_ASK_END = 7, /* the reader asks the writer to end its lane */
+	LANE_SOCK_ALARM = 8, /* one descriptor: the sender's alarm word; at most once */
 	LANE_SOCK_PROGRAM = 16, /* from here on: the programs' own, any size, see channel.h */
 };
 

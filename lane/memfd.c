@@ -17,7 +17,8 @@
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
 
-#define OWNER_SEALS (F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define SIZE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#define OWNER_SEALS (F_SEAL_FUTURE_WRITE | SIZE_SEALS)
 #define PAYLOAD_SEALS (F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 size_t lane_memfd_round(size_t size)
@@ -37,17 +38,38 @@ static int create(const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-static int fill(int fd, size_t size, void **ret_map)
+static int map_file(int fd, int protection, int how, size_t length, off_t offset, void **ret_map)
+{
+	void *map = mmap(NULL, length, protection, how, fd, offset);
+	int r;
+
+	if (map == MAP_FAILED)
+		return -errno;
+	if (madvise(map, length, MADV_DONTFORK) < 0) {
+		r = -errno;
+		munmap(map, length);
+		return r;
+	}
+	*ret_map = map;
+	return 0;
+}
+
+static int map_writable(int fd, size_t size, void **ret_map)
+{
+	return map_file(fd, PROT_READ | PROT_WRITE, MAP_SHARED, size, 0, ret_map);
+}
+
+static int fill(int fd, size_t size, int seals, void **ret_map)
 {
 	void *map;
 	int r;
 
 	if (ftruncate(fd, (off_t)size) < 0)
 		return -errno;
-	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (map == MAP_FAILED)
-		return -errno;
-	if (madvise(map, size, MADV_DONTFORK) < 0 || fcntl(fd, F_ADD_SEALS, OWNER_SEALS) < 0) {
+	r = map_writable(fd, size, &map);
+	if (r < 0)
+		return r;
+	if (fcntl(fd, F_ADD_SEALS, seals) < 0) {
 		r = -errno;
 		munmap(map, size);
 		return r;
@@ -56,23 +78,31 @@ static int fill(int fd, size_t size, void **ret_map)
 	return 0;
 }
 
-int lane_memfd_make(const char *name, size_t size, int *ret_fd, void **ret_map)
+static int make(const char *name, size_t size, int seals, int *ret_fd, void **ret_map)
 {
 	int fd, r;
 
-	size = lane_memfd_round(size);
-	if (!size)
-		return -EINVAL;
 	fd = create(name);
 	if (fd < 0)
 		return fd;
-	r = fill(fd, size, ret_map);
+	r = fill(fd, size, seals, ret_map);
 	if (r < 0) {
 		close(fd);
 		return r;
 	}
 	*ret_fd = fd;
 	return 0;
+}
+
+int lane_memfd_make(const char *name, size_t size, int *ret_fd, void **ret_map)
+{
+	size = lane_memfd_round(size);
+	return size ? make(name, size, OWNER_SEALS, ret_fd, ret_map) : -EINVAL;
+}
+
+int lane_memfd_make_common(const char *name, int *ret_fd, void **ret_map)
+{
+	return make(name, lane_memfd_round(1), SIZE_SEALS, ret_fd, ret_map);
 }
 
 static int check_seals(int fd, int wanted, int or_write)
@@ -111,18 +141,12 @@ static int check(int fd, int seals, int or_write, uint64_t *ret_size)
 
 static int map_read(int fd, int how, size_t length, off_t offset, const void **ret_map)
 {
-	void *map = mmap(NULL, length, PROT_READ, how, fd, offset);
+	void *map = NULL;
+	int r = map_file(fd, PROT_READ, how, length, offset, &map);
 
-	if (map == MAP_FAILED)
-		return -errno;
-	if (madvise(map, length, MADV_DONTFORK) < 0) {
-		int r = -errno;
-
-		munmap(map, length);
-		return r;
-	}
-	*ret_map = map;
-	return 0;
+	if (r == 0)
+		*ret_map = map;
+	return r;
 }
 
 int lane_memfd_map_shared(int fd, size_t min, size_t max, const void **ret_map, size_t *ret_size)
@@ -141,6 +165,18 @@ int lane_memfd_map_shared(int fd, size_t min, size_t max, const void **ret_map, 
 		return r;
 	*ret_size = (size_t)size;
 	return 0;
+}
+
+int lane_memfd_map_common(int fd, void **ret_map)
+{
+	uint64_t size = 0;
+	int r = check(fd, SIZE_SEALS, 0, &size);
+
+	if (r < 0)
+		return r;
+	if (size != lane_memfd_round(1))
+		return -EFAULT;
+	return map_writable(fd, (size_t)size, ret_map);
 }
 
 int lane_memfd_check_payload(int fd, uint64_t start, uint64_t size)

@@ -41,6 +41,16 @@ int lane_memfd_make(const char *name, size_t size, int *ret_fd, void **ret_map);
 int lane_memfd_map_shared(int fd, size_t min, size_t max, const void **ret_map, size_t *ret_size);
 
 /**
+ * lane_memfd_make_common() - make and map a page that a peer may write as well
+ * lane_memfd_map_common() - check and map a peer's: lane_memfd_round(1) bytes
+ *
+ * Its size is sealed, its contents are not. Return: as lane_memfd_make(); -EMEDIUMTYPE, -ETXTBSY,
+ * -EFAULT as lane_memfd_map_shared(); else what mmap said.
+ */
+int lane_memfd_make_common(const char *name, int *ret_fd, void **ret_map);
+int lane_memfd_map_common(int fd, void **ret_map);
+
+/**
  * lane_memfd_check_payload() - check a payload memfd (§7.2), from anybody; it cannot block
  * @fd:		the descriptor; stays the caller's
  * @start:	first byte, need not be aligned

@@ -2,6 +2,7 @@
 /* The reader's half of a lane: rules 3, 4, 7, 12 and 17. It trusts nothing it finds. */
 #include <string.h>
 
+#include "alarm.h"
 #include "hooks.h"
 #include "internal.h"
 #include "page.h"
@@ -429,4 +430,9 @@ void lane_futex(struct lane_channel *ch, struct lane_word *ret_word)
 	ret_word->seen = word_load(&ch->peer->bell);
 	set_state(ch, LANE_FUTEX);
 	word_fence(); /* B3 */
+}
+
+void lane_await_alarm(struct lane_channel *ch)
+{
+	set_state(ch, LANE_ALARM);
 }

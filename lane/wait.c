@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <errno.h>
 
+#include "alarm.h"
 #include "internal.h"
 #include "wait.h"
 
@@ -123,21 +124,43 @@ static bool all_attached(struct lane_channel *const *chs, unsigned int n)
 	return true;
 }
 
-/* All lanes say FUTEX before the look that decides, and POLLING after the sleep. */
-static int futex_once(const struct lane_ops *ops, struct lane_channel *const *chs, unsigned int n,
+/*
+ * What to sleep on: one word for all lanes whose peers have our alarm, one more for each of the
+ * others. All are loaded before the first lane says that we sleep.
+ */
+static unsigned int say_asleep(struct lane_channel *const *chs, unsigned int n,
+			       struct lane_word *words)
+{
+	unsigned int i, n_words = 0;
+	bool on_alarm[LANE_WORDS_MAX];
+
+	for (i = 0; i < n; i++) {
+		on_alarm[i] = lane_alarm_works(chs[i]);
+		if (on_alarm[i] && !n_words)
+			lane_alarm_load(chs[i]->alarm, &words[n_words++]);
+	}
+	for (i = 0; i < n; i++) {
+		if (on_alarm[i])
+			lane_await_alarm(chs[i]);
+		else
+			lane_futex(chs[i], &words[n_words++]);
+	}
+	word_fence(); /* B3 */
+	return n_words;
+}
+
+/* All lanes say that we sleep before the look that decides, and POLLING after the sleep. */
+static int sleep_once(const struct lane_ops *ops, struct lane_channel *const *chs, unsigned int n,
 		      lane_ready_fn ready, void *arg, uint64_t timeout_ns)
 {
 	struct lane_word words[LANE_WORDS_MAX];
-	unsigned int i;
-	int r;
+	unsigned int i, n_words = say_asleep(chs, n, words);
+	int r = ready(arg);
 
-	for (i = 0; i < n; i++)
-		lane_futex(chs[i], &words[i]);
-	r = ready(arg);
 	/* It may have taken up the end of one. */
 	if (r == 0 && all_attached(chs, n)) {
 		LANE_YIELD(LANE_AT_CALL);
-		r = ops->sleep(ops, words, n, timeout_ns);
+		r = ops->sleep(ops, words, n_words, timeout_ns);
 	}
 	for (i = 0; i < n; i++)
 		lane_unarm(chs[i]);
@@ -153,15 +176,17 @@ int lane_wait(struct lane_spin *spin, const struct lane_ops *ops, struct lane_ch
 
 	if (!n || n > LANE_WORDS_MAX)
 		return -EINVAL;
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
 		lane_unarm(chs[i]);
+		lane_alarm_look(chs[i]);
+	}
 	r = spin_for(spin, ops, chs, n, ready, arg, deadline);
 	if (r || !all_attached(chs, n))
 		return r;
 	now = ops->now(ops);
 	end = deadline > now && deadline - now > LANE_FUTEX_NS ? now + LANE_FUTEX_NS : deadline;
 	for (; now < end && all_attached(chs, n); now = ops->now(ops)) {
-		r = futex_once(ops, chs, n, ready, arg, end - now);
+		r = sleep_once(ops, chs, n, ready, arg, end - now);
 		if (r == -ETIMEDOUT || r == -ENOSYS)
 			break;
 		if (r == 0)

@@ -10,6 +10,8 @@
  *    wake-up.
  * 2. The futex is slept on for at most LANE_FUTEX_NS at a time, because it does not notice a
  *    death; after that the caller arms its lanes and sleeps in ppoll (rules 7 and 9).
+ * 3. It is one word, the alarm, for all lanes whose peers have that, and one more for each of the
+ *    others: to wait for several in one system call takes half as long again as for one.
  */
 #ifndef LANE_WAIT_H
 #define LANE_WAIT_H
@@ -59,11 +61,11 @@ unsigned int lane_linux_cpus(void);
 typedef int (*lane_ready_fn)(void *arg);
 
 /**
- * lane_wait() - spin, then sleep on the lanes' futex words
+ * lane_wait() - spin, then sleep on the alarm or the lanes' futex words
  * @chs:	lanes that may bring it, 1..LANE_WORDS_MAX; of all others nothing is noticed
  * @deadline:	CLOCK_MONOTONIC ns, UINT64_MAX for none
  *
- * Leaves all @chs in LANE_POLLING.
+ * Leaves all @chs in LANE_POLLING. May take socket messages: lane_look_touch() after it.
  *
  * Return: what @ready said if not 0; 0: nothing within LANE_FUTEX_NS, or the deadline is reached:
  * arm, look and sleep in ppoll; -EINTR: a signal. Without futex_waitv: 0 after the spin.

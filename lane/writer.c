@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "alarm.h"
 #include "internal.h"
 
 /* Ring bytes in the page that the head is in: a quiet lane stays within it. */
@@ -338,6 +339,10 @@ static int ring_once(struct lane_channel *ch, uint32_t mode)
 {
 	if (mode == LANE_ARMED)
 		return lane_send_sock(ch, LANE_SOCK_BELL, ch->rung, NULL, 0);
+	if (mode == LANE_ALARM && ch->peer_alarm) {
+		lane_alarm_ring(ch->ops, ch->peer_alarm);
+		return 0;
+	}
 	/* The reader loaded the bell before it stored the number: from now on it is another. */
 	word_store(&ch->own->bell, ++ch->bell);
 	LANE_YIELD(LANE_AT_CALL);

@@ -10,18 +10,22 @@
 /*
  * A synchronous caller spins and sleeps on a futex with the lock held, because it reads lanes while
  * it does. It looks at contenders while it spins, and this wakes it from the futex; if it falls
- * asleep just after, the sleep is short by itself (LANE_FUTEX_NS).
+ * asleep just after, on a word that is not the alarm, the sleep is short by itself (LANE_FUTEX_NS).
  */
 void user_lock(struct user *u)
 {
 	const u32 *word;
+	u32 *alarm;
 
 	if (pthread_mutex_trylock(&u->lock) == 0)
 		return;
 	atomic_fetch_add(&u->contenders, 1);
 	word = atomic_load(&u->sleeping_on);
+	alarm = atomic_load(&u->alarm_word);
 	if (word)
 		lane_linux_ops.wake(&lane_linux_ops, word);
+	if (word && alarm)
+		lane_alarm_ring(&lane_linux_ops, alarm);
 	pthread_mutex_lock(&u->lock);
 	atomic_fetch_sub(&u->contenders, 1);
 }

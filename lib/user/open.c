@@ -68,7 +68,7 @@ void user_channel_start(struct user *u, int sock)
 {
 	struct lane_channel *ch = &u->daemon.channel;
 
-	lane_channel_init(ch, &lane_linux_ops, sock, LANE_PEER_IS_DAEMON);
+	lane_channel_init(ch, &lane_linux_ops, sock, LANE_PEER_IS_DAEMON | LANE_ALARMS);
 	ch->message = user_on_message;
 	ch->message_buf = u->datagram;
 	ch->message_buf_size = CTL_DATAGRAM_MAX;
@@ -87,6 +87,7 @@ static void init(struct user *u, const char *path)
 	u->handle = strcmp(name ? name + 1 : path, "control") ? CORE_HANDLE_ENDPOINT :
 								CORE_HANDLE_CONTROL;
 	u->epoll = u->look_event = u->own_event = u->timer = u->pool_fd = -1;
+	u->alarm.fd = -1;
 	u->timer_at = U64_MAX;
 	u->daemon.held = 1;
 	core_queue_init(&u->queue);
@@ -120,6 +121,7 @@ static void release(struct user *u)
 	if (u->look.ops)
 		lane_look_deinit(&u->look);
 	lane_channel_deinit(&u->daemon.channel);
+	lane_alarm_deinit(&u->alarm);
 	if (u->page)
 		lane_page_unmap(u->page);
 	user_hello_undo(u);
@@ -216,8 +218,8 @@ static void user_close(struct libkdbus *h, int forked)
  */
 void user_close_forked(struct user *u)
 {
-	int fds[] = { u->daemon.channel.sock, u->epoll, u->look_event,
-		      u->own_event,	      u->timer, u->pool_fd };
+	int fds[] = { u->daemon.channel.sock, u->epoll,	  u->look_event, u->own_event,
+		      u->timer,		      u->pool_fd, u->alarm.fd };
 	struct rb_node *node;
 	struct peer *p;
 	size_t i;

@@ -163,6 +163,8 @@ static int open_channel(struct user *u, struct peer *p, const struct ctl_intro *
 		lane_channel_init(&p->channel, &lane_linux_ops, fds[0], 0);
 	else
 		p->channel.sock = fds[0];
+	if (intro->flags & CTL_INTRO_EQUAL)
+		p->channel.flags |= LANE_ALARMS;
 	fds[0] = -1;
 	if (!asked)
 		r = lane_channel_attach(&p->channel, fds[1]);

@@ -143,6 +143,40 @@ static struct peer *lane_of(struct peer *p)
 	return p && p->looked ? p : NULL;
 }
 
+/*
+ * The daemon, and peers of equal authority, may write the word that we sleep on. For one lane its
+ * own will do.
+ */
+static void give_alarm(struct user *u, struct lane_channel *const *chs, unsigned int n)
+{
+	unsigned int i;
+
+	if (n < 2 || u->no_alarm)
+		return;
+	for (i = 0; i < n; i++) {
+		if (chs[i]->alarm || !(chs[i]->flags & LANE_ALARMS))
+			continue;
+		u->no_alarm = !u->alarm.word && lane_alarm_make(&u->alarm) < 0;
+		if (u->no_alarm)
+			return;
+		atomic_store(&u->alarm_word, u->alarm.word);
+		lane_alarm_give(chs[i], &u->alarm);
+	}
+}
+
+/* With the lock, which who wants it gets by waking us. */
+static int wait_for_lanes(struct user *u, struct lane_channel *const *chs, unsigned int n,
+			  lane_ready_fn ready, void *arg, u64 deadline)
+{
+	int r;
+
+	give_alarm(u, chs, n);
+	atomic_store(&u->sleeping_on, &u->daemon.channel.peer->bell);
+	r = lane_wait(&u->spin, &lane_linux_ops, chs, n, ready, arg, deadline);
+	atomic_store(&u->sleeping_on, NULL);
+	return r;
+}
+
 static int sleep_once(struct user *u, struct peer *p, struct watch *w, u64 deadline, int cancel_fd)
 {
 	struct peer *also = lane_of(p);
@@ -156,12 +190,8 @@ static int sleep_once(struct user *u, struct peer *p, struct watch *w, u64 deadl
 	 */
 	touch(u, &u->daemon);
 	touch(u, also);
-	if (!user_others_read(u)) {
-		atomic_store(&u->sleeping_on, &u->daemon.channel.peer->bell);
-		r = lane_wait(&u->spin, &lane_linux_ops, chs, also ? 2 : 1, watch_ready, w,
-			      deadline);
-		atomic_store(&u->sleeping_on, NULL);
-	}
+	if (!user_others_read(u))
+		r = wait_for_lanes(u, chs, also ? 2 : 1, watch_ready, w, deadline);
 	if (r == WATCH_GIVE_WAY) {
 		give_way(u);
 		return 0;
@@ -238,9 +268,7 @@ static int wait_on_lanes(struct user *u, u64 deadline)
 		return 0;
 	list_for_each_entry(p, &u->looked, looked_entry)
 		l.chs[l.n++] = &p->channel;
-	atomic_store(&u->sleeping_on, &u->daemon.channel.peer->bell);
-	r = lane_wait(&u->spin, &lane_linux_ops, l.chs, l.n, lanes_ready, &l, deadline);
-	atomic_store(&u->sleeping_on, NULL);
+	r = wait_for_lanes(u, l.chs, l.n, lanes_ready, &l, deadline);
 	touch(u, &u->daemon);
 	list_for_each_entry(p, &u->looked, looked_entry)
 		touch(u, p);

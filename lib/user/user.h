@@ -27,6 +27,7 @@
 
 #include "base.h"
 
+#include "lane/alarm.h"
 #include "lane/bulk.h"
 #include "lane/channel.h"
 #include "check.h"
@@ -207,6 +208,9 @@ struct user {
 	pthread_mutex_t lock;
 	atomic_uint contenders;
 	_Atomic(const u32 *) sleeping_on;
+	struct lane_alarm alarm; /* made when a thread first sleeps on several lanes */
+	_Atomic(u32 *) alarm_word; /* of it, for those without the lock */
+	bool no_alarm; /* it could not be made */
 
 	/* Written with the lock, and read without it where one of them alone decides. */
 	_Atomic(enum core_handle) handle;

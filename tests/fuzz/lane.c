@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "lane/alarm.h"
 #include "lane/bulk.h"
 #include "lane/hooks.h"
 #include "lane/look.h"
@@ -42,6 +43,7 @@ static struct {
 	const uint8_t *data;
 	size_t left;
 	struct front fronts[2]; /* a daemon and a client */
+	struct lane_alarm alarm; /* given to them, or theirs given back */
 	struct lane_look look;
 	struct lane_clock clock;
 	struct lane_page_owner page;
@@ -157,13 +159,13 @@ static void write_socket(struct front *p)
 		.value = number(p) % 64,
 	};
 	unsigned int how = take(1), n = how % 4, i;
-	int fds[3];
+	int good = how & 128 ? f.alarm.fd : f.good_bulk, fds[3];
 
 	msg.count = n;
 	if (how & 16)
 		((unsigned char *)&msg)[take(1) % sizeof(msg)] = (uint8_t)take(1);
 	for (i = 0; i < n; i++)
-		fds[i] = how & 32 ? f.null : f.good_bulk;
+		fds[i] = how & 32 ? f.null : good;
 	if (p->sock >= 0)
 		lane_linux_ops.send(&lane_linux_ops, p->sock, &msg,
 				    how & 64 ? take(1) % 16 : sizeof(msg), fds, n);
@@ -392,6 +394,7 @@ static void wait_a_little(struct front *p)
 	struct lane_spin spin;
 
 	lane_spin_init(&spin, 10, 2);
+	lane_alarm_give(&p->ch, &f.alarm);
 	lane_wait(&spin, &ops, chs, 1, never, NULL, f.now + 1000);
 	if (!p->gone)
 		lane_look_touch(&f.look, &p->src);
@@ -470,14 +473,15 @@ static void begin(void)
 	f.null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	check(lane_memfd_make("bulk", LANE_BULK_MIN, &f.good_bulk, &map) == 0);
 	lane_memfd_unmap(map, LANE_BULK_MIN);
+	check(lane_alarm_make(&f.alarm) == 0);
 	check(lane_page_make(&f.page, 1, &fd) == 0);
 	check(lane_page_map(fd, &f.shared) == 0);
 	close(fd);
 	check(lane_look_init(&f.look, &ops, epoll_create1(EPOLL_CLOEXEC),
 			     eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), f.shared, &f.clock) == 0);
 	f.look.taken_up = taken_up;
-	begin_front(&f.fronts[0], LANE_PEER_IS_DAEMON);
-	begin_front(&f.fronts[1], 0);
+	begin_front(&f.fronts[0], LANE_PEER_IS_DAEMON | LANE_ALARMS);
+	begin_front(&f.fronts[1], LANE_ALARMS);
 	f.busy = false;
 }
 
@@ -491,6 +495,7 @@ static void end(void)
 	close(f.look.eventfd);
 	close(f.null);
 	close(f.good_bulk);
+	lane_alarm_deinit(&f.alarm);
 	lane_page_unmap(f.shared);
 	lane_page_deinit(&f.page);
 }

@@ -113,19 +113,10 @@ static bool can_map_later(int fd)
 	return can;
 }
 
-static const char *attack(int fd)
+static const char *resize(int fd)
 {
-	const int punch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 	struct stat st;
 
-	if (pwrite(fd, "x", 1, 0) >= 0)
-		return "write";
-	if (can_map(fd))
-		return "map writable";
-	if (can_map_later(fd))
-		return "make a mapping writable";
-	if (fallocate(fd, punch, 0, PAGE) == 0)
-		return "punch a hole";
 	if (fstat(fd, &st) < 0 || ftruncate(fd, 0) == 0)
 		return "shrink";
 	if (ftruncate(fd, st.st_size + PAGE) == 0)
@@ -135,17 +126,42 @@ static const char *attack(int fd)
 	return NULL;
 }
 
-const char *grab_attack(const struct grabbed *file)
+static const char *change(int fd)
 {
-	const char *what = attack(file->fd);
+	const int punch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+
+	if (pwrite(fd, "x", 1, 0) >= 0)
+		return "write";
+	if (can_map(fd))
+		return "map writable";
+	if (can_map_later(fd))
+		return "make a mapping writable";
+	if (fallocate(fd, punch, 0, PAGE) == 0)
+		return "punch a hole";
+	return resize(fd);
+}
+
+static const char *attack(const struct grabbed *file, const char *(*how)(int fd))
+{
+	const char *what = how(file->fd);
 	char path[64];
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", file->fd);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (!what && fd >= 0)
-		what = attack(fd);
+		what = how(fd);
 	if (fd >= 0)
 		close(fd);
 	return what;
+}
+
+const char *grab_attack(const struct grabbed *file)
+{
+	return attack(file, change);
+}
+
+const char *grab_resize(const struct grabbed *file)
+{
+	return attack(file, resize);
 }

@@ -32,4 +32,7 @@ void grab_forget(void);
  */
 const char *grab_attack(const struct grabbed *file);
 
+/* The same for its size and seals alone. */
+const char *grab_resize(const struct grabbed *file);
+
 #endif

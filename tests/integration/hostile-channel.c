@@ -121,6 +121,18 @@ static void what_is_no_buffer_is_not_taken_for_one(void **state)
 	give_all(as_buffer);
 }
 
+static void as_alarm(struct fixture *f, int fd)
+{
+	introduce(f);
+	hostile_say(hostile_end(f), LANE_SOCK_ALARM, 0, fd);
+	hostile_drain(f->victim);
+}
+
+static void what_is_no_alarm_is_not_taken_for_one(void **state)
+{
+	give_all(as_alarm);
+}
+
 /* ---- buffers ---- */
 
 static void leave_alone(struct lane_channel *ch, struct lane_env *env)
@@ -356,6 +368,7 @@ int main(void)
 		CONNECTED(a_lane_without_a_head_is_none),
 		INTRODUCED(a_second_lane_is_refused),
 		cmocka_unit_test(what_is_no_buffer_is_not_taken_for_one),
+		cmocka_unit_test(what_is_no_alarm_is_not_taken_for_one),
 		cmocka_unit_test(a_buffer_used_wrongly_costs_the_channel),
 		INTRODUCED(a_buffer_that_is_held_is_not_reused),
 		INTRODUCED(a_buffer_that_is_held_is_not_replaced),

@@ -403,9 +403,8 @@ static void a_flood_of_bells_expels(void **state)
 	assert_expelled(f);
 }
 
-static void files_that_are_no_buffers_expel(void **state)
+static void give_all(struct fixture *f, uint16_t type, uint32_t value)
 {
-	struct fixture *f = *state;
 	const char *name;
 	unsigned int i;
 	int fd;
@@ -414,10 +413,46 @@ static void files_that_are_no_buffers_expel(void **state)
 		fd = hostile_file(i, &name);
 		if (fd < 0)
 			continue;
-		hostile_say(to_daemon(f), LANE_SOCK_BULK, 8, fd);
+		hostile_say(to_daemon(f), type, value, fd);
 		close(fd);
 		assert_expelled(f);
 	}
+}
+
+static void files_that_are_no_buffers_expel(void **state)
+{
+	give_all(*state, LANE_SOCK_BULK, 8);
+}
+
+static void files_that_are_no_alarms_expel(void **state)
+{
+	give_all(*state, LANE_SOCK_ALARM, 0);
+}
+
+/* The daemon counts up a word that its client takes away, and draws no conclusion from it. */
+static void an_alarm_is_written_whatever_becomes_of_it(void **state)
+{
+	const struct lane_sock msg = { .version = LANE_VERSION, .type = LANE_SOCK_ALARM,
+				       .count = 1 };
+	struct fixture *f = *state;
+	struct lane_alarm alarm;
+
+	assert_int_equal(lane_alarm_make(&alarm), 0);
+	assert_int_equal(lane_alarm_give(to_daemon(f), &alarm), 0);
+	hostile_assert_served(f);
+	assert_true(lane_alarm_works(to_daemon(f)));
+	lane_await_alarm(to_daemon(f));
+	assert_int_equal(fallocate(alarm.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096),
+			 0);
+	assert_int_equal(hostile_send(f->victim, f->hostile, 1), 0);
+	hostile_assert_served(f);
+	assert_int_equal(*alarm.word, 1);
+	assert_int_equal(hostile_drain(f->hostile), 1);
+	/* Only one is ever given. */
+	assert_int_equal(lane_linux_ops.send(&lane_linux_ops, to_daemon(f)->sock, &msg,
+					     sizeof(msg), &alarm.fd, 1), 0);
+	assert_expelled(f);
+	lane_alarm_deinit(&alarm);
 }
 
 /* ---- a lane that is never read ---- */
@@ -508,6 +543,8 @@ int main(void)
 		CONNECTED(a_record_used_wrongly_expels),
 		CONNECTED(a_flood_of_bells_expels),
 		CONNECTED(files_that_are_no_buffers_expel),
+		CONNECTED(files_that_are_no_alarms_expel),
+		CONNECTED(an_alarm_is_written_whatever_becomes_of_it),
 		CONNECTED(what_one_never_reads_is_counted_as_lost),
 	};
 

@@ -8,7 +8,9 @@
  * and then receives without having polled, and that now and then makes a
  * synchronous call: it sleeps on the futex words, passes over what is not its
  * reply, and after a timeout sleeps in ppoll. With -DDAEMON lane 1 is the
- * daemon's: its records count only when they are committed.
+ * daemon's: its records count only when they are committed. With -DALARM the call
+ * sleeps on one word for both lanes, which the writers count up (lane/alarm.h);
+ * with -DSCRIBBLE one of those who may write it puts an old value back.
  *
  * Store buffers as in closing.pml: by default x86-TSO, one queue per process;
  * with -DWEAK one queue per word, ordered only by release stores.
@@ -40,13 +42,16 @@
 #define POLLING 0
 #define FUTEX 1
 #define ARMED(n) (2 + (n))
-#define IS_ARMED(s) ((s) >= 2)
+#define IS_ARMED(s) ((s) >= 2 && (s) < 100)
+#define ASLEEP(n) (100 + (n))	/* on the alarm */
+#define IS_ASLEEP(s) ((s) >= 100)
 
 /* Shared words, as others see them. */
 byte record[2];		/* one slot per lane */
 byte pub[2], commit, bell[2];	/* the writer's; commit stands in the daemon's page */
 byte space[2], want[2];
 byte cons[2], state[2];	/* the reader's */
+byte alarm_word;		/* everybody's */
 
 /* Words of the store buffers. */
 mtype = { RECORD, PUB, COMMIT, BELL, SPACE, WANT };
@@ -76,7 +81,7 @@ chan r_buf = [6] of { bit, bit, byte };	/* lane, is state, value */
 bool bells[2];		/* doorbells in the reader's sockets: room for one each */
 bool space_bell[2];	/* and in the writers' */
 bool efd;		/* the reader's eventfd */
-bool futex[2];		/* the reader sleeps on bell[l] */
+bool futex[2];		/* the reader sleeps on bell[l]; futex[0]: on the alarm */
 
 byte sent[2], taken[2];
 
@@ -151,6 +156,13 @@ end:
 #define FENCE_PUBLISH(l) W_FENCE(l)
 #endif
 
+/* A read-modify-write empties the store buffer. */
+#ifdef NO_COUNT
+#define COUNT_UP(l) W_FENCE(l)
+#else
+#define COUNT_UP(l) W_FENCE(l) -> alarm_word++
+#endif
+
 #ifdef NO_FENCE_WANT
 #define FENCE_WANT(l) skip
 #else
@@ -200,6 +212,10 @@ end:
 	   }
 	   if
 	   :: atomic { seen == FUTEX && W_FENCE(me) -> futex[me] = 0 }
+	   :: atomic { IS_ASLEEP(seen) && seen != rung ->
+		COUNT_UP(me);
+		rung = seen }
+		futex[0] = 0
 	   /* EAGAIN counts as rung. */
 	   :: atomic { IS_ARMED(seen) && seen != rung && W_FENCE(me) ->
 		rung = seen;
@@ -399,39 +415,90 @@ inline scan()
 	peek(REPLY)
 }
 
+/* The look that decides, and the sleep, which ends with a wake or a timeout. */
+#ifdef ALARM
+#define LOAD_ALARM seen_bell[0] = alarm_word
+
+/* A call may pass over a record, and have used up its number, without a second look. */
+inline sleep_on_words()
+{
+#ifndef ALARM_LATE
+	LOAD_ALARM;
+#endif
+	atomic {
+		NEXT_NUMBER;
+		mode[0] = ASLEEP(number);
+		mode[1] = ASLEEP(number);
+		STORE_STATE(0, ASLEEP(number));
+		STORE_STATE(1, ASLEEP(number))
+	}
+	FENCE_FUTEX;
+	scan();
+	if
+	:: atomic { found == OTHER -> seen_other = taken[OTHER] + 1; found = NONE }
+	:: else
+	fi;
+#ifdef ALARM_LATE
+	LOAD_ALARM;
+#endif
+	if
+	:: found == NONE ->
+		atomic {
+			if
+			:: alarm_word == seen_bell[0] -> futex[0] = 1
+			:: else
+			fi
+		}
+		if
+		:: !futex[0]
+		:: may_time_out -> skip
+		fi;
+		futex[0] = 0
+	:: else
+	fi;
+	found = NONE
+}
+#else
+inline sleep_on_words()
+{
+	atomic {
+		mode[0] = FUTEX;
+		mode[1] = FUTEX;
+		STORE_STATE(0, FUTEX);
+		STORE_STATE(1, FUTEX)
+	}
+	FENCE_FUTEX;
+	seen_bell[0] = bell[0];
+	seen_bell[1] = bell[1];
+	scan();
+	if
+	:: found == NONE ->
+		/* futex_waitv compares the words, then sleeps. */
+		atomic {
+			if
+			:: bell[0] == seen_bell[0] && bell[1] == seen_bell[1] ->
+				futex[0] = 1;
+				futex[1] = 1
+			:: else
+			fi
+		}
+		if
+		:: !futex[0] || !futex[1]
+		:: may_time_out -> skip
+		fi;
+		atomic { futex[0] = 0; futex[1] = 0 }
+	:: found != NONE
+	fi
+}
+#endif
+
 /* The reply is the next record of its lane; those of the other stay where they are. */
 inline call()
 {
 	atomic { poll_lane(0); poll_lane(1) }
 	do
-	:: atomic {
-		mode[0] = FUTEX;
-		mode[1] = FUTEX;
-		STORE_STATE(0, FUTEX);
-		STORE_STATE(1, FUTEX)
-	   }
-		FENCE_FUTEX;
-		seen_bell[0] = bell[0];
-		seen_bell[1] = bell[1];
-		scan();
-		if
-		:: found == NONE ->
-			/* futex_waitv compares the words, then sleeps. */
-			atomic {
-				if
-				:: bell[0] == seen_bell[0] && bell[1] == seen_bell[1] ->
-					futex[0] = 1;
-					futex[1] = 1
-				:: else
-				fi
-			}
-			if
-			:: !futex[0] || !futex[1]
-			:: may_time_out -> skip
-			fi;
-			atomic { futex[0] = 0; futex[1] = 0 }
-		:: found != NONE
-		fi;
+	:: skip ->
+		sleep_on_words();
 		atomic { poll_lane(0); poll_lane(1) }
 		scan();
 		if
@@ -476,7 +543,9 @@ active proctype reader()
 	calls_budget = CALLS;
 	if
 	:: may_time_out = 1
+#ifndef TIMEOUTS
 	:: skip
+#endif
 	fi;
 end:
 	do
@@ -486,6 +555,16 @@ end:
 	:: calls_budget -> calls_budget--
 	od
 }
+
+#ifdef SCRIBBLE
+active proctype scribbler()
+{
+	byte old;
+
+	old = alarm_word;
+	alarm_word = old
+}
+#endif
 
 active proctype finale()
 {

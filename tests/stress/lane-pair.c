@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lane/alarm.h"
 #include "lane/bulk.h"
 #include "lane/look.h"
 #include "lane/memfd.h"
@@ -33,6 +34,7 @@ struct end {
 	struct lane_clock clock;
 	struct lane_spin spin;
 	bool in_library; /* waits in lane_wait(), else in poll() */
+	struct lane_alarm alarm; /* what it sleeps on there, if it was made */
 	unsigned int sent, got;
 	int null;
 };
@@ -67,13 +69,17 @@ static unsigned char byte_of(unsigned int i)
 	return (unsigned char)(i * 167 + 13);
 }
 
-static void begin(struct end *e, int sock, bool in_library)
+static void begin(struct end *e, int sock, bool in_library, bool alarms)
 {
 	memset(e, 0, sizeof(*e));
 	e->in_library = in_library;
 	e->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	lane_channel_init(&e->ch, ops, sock, 0);
+	lane_channel_init(&e->ch, ops, sock, alarms ? LANE_ALARMS : 0);
 	need(lane_channel_pass(&e->ch, LANE_RING_MIN) == 0);
+	if (alarms && in_library) {
+		need(lane_alarm_make(&e->alarm) == 0);
+		need(lane_alarm_give(&e->ch, &e->alarm) == 0);
+	}
 	lane_spin_init(&e->spin, LANE_SPIN_MAX_NS, lane_linux_cpus());
 	need(lane_look_init(&e->look, ops, epoll_create1(EPOLL_CLOEXEC),
 			    eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), NULL, &e->clock) == 0);
@@ -182,12 +188,12 @@ static void wait_for_anything(struct end *e)
 	struct lane_channel *chs[1] = { &e->ch };
 	struct pollfd p = { .fd = e->look.epoll, .events = POLLIN };
 	struct lane_event ev;
-	int r;
+	int r = e->in_library ? lane_wait(&e->spin, ops, chs, 1, news, e, UINT64_MAX) : 0;
 
-	if (e->in_library && lane_wait(&e->spin, ops, chs, 1, news, e, UINT64_MAX) > 0)
-		return;
 	if (e->in_library)
 		lane_look_touch(&e->look, &e->src);
+	if (r > 0)
+		return;
 	r = lane_look_next(&e->look, LANE_LOOK_ARM, &ev);
 	/* The look has drained the socket: ask for room after it, or its ring may be lost. */
 	if (r == -EAGAIN && e->sent < MESSAGES) {
@@ -224,9 +230,10 @@ static void end(struct end *e)
 	close(e->look.eventfd);
 	close(e->null);
 	lane_channel_deinit(&e->ch);
+	lane_alarm_deinit(&e->alarm);
 }
 
-static int run_pair(bool first_in_library, bool second_in_library)
+static int run_pair(bool first_in_library, bool second_in_library, bool alarms)
 {
 	static struct end e;
 	int sv[2], status;
@@ -237,7 +244,7 @@ static int run_pair(bool first_in_library, bool second_in_library)
 	pid = fork();
 	need(pid >= 0);
 	close(sv[pid ? 1 : 0]);
-	begin(&e, sv[pid ? 0 : 1], pid ? first_in_library : second_in_library);
+	begin(&e, sv[pid ? 0 : 1], pid ? first_in_library : second_in_library, alarms);
 	run(&e);
 	if (!pid)
 		exit(0);
@@ -248,12 +255,26 @@ static int run_pair(bool first_in_library, bool second_in_library)
 
 int main(void)
 {
-	static const bool modes[][2] = { { false, false }, { true, true }, { true, false } };
+	static const struct {
+		bool first_in_library, second_in_library, alarms;
+		const char *what;
+	} modes[] = {
+		{ false, false, false, "poll and poll" },
+		{ true, true, false, "library and library" },
+		{ true, false, false, "library and poll" },
+		{ true, true, true, "library and library, with alarms" },
+		{ true, false, true, "library and poll, with an alarm" },
+	};
+	const unsigned int n = sizeof(modes) / sizeof(modes[0]);
 	unsigned int i;
 
-	puts("TAP version 13\n1..3");
-	for (i = 0; i < 3; i++)
-		printf("%s %u - %s and %s\n", run_pair(modes[i][0], modes[i][1]) ? "not ok" : "ok",
-		       i + 1, modes[i][0] ? "library" : "poll", modes[i][1] ? "library" : "poll");
+	printf("TAP version 13\n1..%u\n", n);
+	for (i = 0; i < n; i++)
+		printf("%s %u - %s\n",
+		       run_pair(modes[i].first_in_library, modes[i].second_in_library,
+				modes[i].alarms) ?
+			       "not ok" :
+			       "ok",
+		       i + 1, modes[i].what);
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "lane-sim.h"
+#include "lane/alarm.h"
 #include "lane/hooks.h"
 
 #define TASKS 8
@@ -505,6 +506,15 @@ void sim_channel(struct lane_channel *a, struct lane_channel *b, uint32_t ring,
 	close(fd_b);
 	sim_same_memory(a->own, b->peer, a->own_size);
 	sim_same_memory(b->own, a->peer, b->own_size);
+}
+
+void sim_alarm(struct lane_channel *a, struct lane_channel *b, struct lane_alarm *alarm)
+{
+	if (!alarm->word)
+		need(lane_alarm_make(alarm) == 0);
+	need(lane_alarm_give(b, alarm) == 0);
+	need(lane_drain(a) == 0 && lane_alarm_works(b));
+	sim_same_memory(alarm->word, a->peer_alarm, 4096);
 }
 
 void sim_channel_end(struct lane_channel *a, struct lane_channel *b)

@@ -69,6 +69,8 @@ void sim_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A channel: both ends with lanes of @ring bytes, on a socketpair. */
 void sim_channel(struct lane_channel *a, struct lane_channel *b, uint32_t ring,
 		 unsigned int a_flags, unsigned int b_flags);
+/* @a may wake @b by @alarm, which is made if it is not yet. */
+void sim_alarm(struct lane_channel *a, struct lane_channel *b, struct lane_alarm *alarm);
 void sim_channel_end(struct lane_channel *a, struct lane_channel *b);
 
 #endif

@@ -14,6 +14,8 @@
 #include <cmocka.h>
 
 #include "lane-sim.h"
+#include "lane/alarm.h"
+#include "lane/hooks.h"
 #include "lane/look.h"
 #include "lane/wait.h"
 
@@ -28,6 +30,9 @@ enum reader_kind {
 	FUTEX, /* lane_futex() instead */
 	FUTEX_LATE, /* naive: reads the word after the look */
 	FUTEX_AFTER, /* naive: reads the word after it has said so, but before the look */
+	ALARM, /* lane_await_alarm() instead */
+	ALARM_LATE, /* naive: reads the word after the look */
+	ALARM_AFTER, /* naive: reads the word after it has said so, but before the look */
 };
 
 struct world {
@@ -109,6 +114,25 @@ static unsigned int take_all(struct world *w)
 	return n;
 }
 
+static void sleep_on_alarm(struct world *w)
+{
+	struct lane_word word;
+
+	lane_alarm_load(w->b.alarm, &word);
+	lane_await_alarm(&w->b);
+	lane_hook_fence();
+	if (w->kind == ALARM_AFTER) {
+		sim_yield();
+		word.seen = *word.addr;
+	}
+	if (!take_all(w)) {
+		sim_yield();
+		if (w->kind == ALARM_LATE)
+			word.seen = *word.addr;
+		sim_ops.sleep(&sim_ops, &word, 1, UINT64_MAX);
+	}
+}
+
 static void sleep_once(struct world *w)
 {
 	struct lane_word word;
@@ -155,6 +179,11 @@ static void sleep_once(struct world *w)
 		if (!take_all(w))
 			sim_ops.sleep(&sim_ops, &word, 1, UINT64_MAX);
 		break;
+	case ALARM:
+	case ALARM_LATE:
+	case ALARM_AFTER:
+		sleep_on_alarm(w);
+		break;
 	}
 	lane_unarm(&w->b);
 }
@@ -171,16 +200,20 @@ static void reader(void *arg)
 
 static enum sim_end run(struct world *w, uint64_t seed, bool fences)
 {
+	struct lane_alarm alarm = { .fd = -1 };
 	enum sim_end end;
 
 	sim_begin(seed);
 	if (!fences)
 		sim_no_fences();
-	sim_channel(&w->a, &w->b, LANE_RING_MIN, 0, 0);
+	sim_channel(&w->a, &w->b, LANE_RING_MIN, LANE_ALARMS, LANE_ALARMS);
+	if (w->kind >= ALARM)
+		sim_alarm(&w->a, &w->b, &alarm);
 	sim_spawn(writer, w);
 	sim_spawn(reader, w);
 	end = sim_run(STEPS);
 	sim_channel_end(&w->a, &w->b);
+	lane_alarm_deinit(&alarm);
 	return end;
 }
 
@@ -223,6 +256,21 @@ static void rule_7_drain_arm_look_sleep_loses_no_wakeup(void **state)
 static void rule_7_futex_sleep_loses_no_wakeup(void **state)
 {
 	good(FUTEX, true);
+}
+
+static void rule_7_sleep_on_the_alarm_loses_no_wakeup(void **state)
+{
+	good(ALARM, true);
+}
+
+static void naive_alarm_read_after_the_look_hangs(void **state)
+{
+	naive(ALARM_LATE, 100, false, true);
+}
+
+static void naive_alarm_read_after_the_number_hangs(void **state)
+{
+	naive(ALARM_AFTER, 0, false, true);
 }
 
 static void naive_look_before_arming_hangs(void **state)
@@ -419,11 +467,85 @@ static void lane_wait_loses_no_wakeup(void **state)
 	}
 }
 
+/* Two writers, one word; and the same with one peer that has not been given it. */
+
+struct pair {
+	struct world w[2];
+	struct lane_alarm alarm;
+};
+
+static bool all_got(const struct pair *p)
+{
+	return p->w[0].got == MESSAGES && p->w[1].got == MESSAGES;
+}
+
+static int anything_of_two(void *arg)
+{
+	struct pair *p = arg;
+	unsigned int n = take_all(&p->w[0]) + take_all(&p->w[1]);
+
+	/* As a call does, it may take what comes for nothing and wait on. */
+	return n > 2 || all_got(p);
+}
+
+static void wait_reader_of_two(void *arg)
+{
+	struct pair *p = arg;
+	struct lane_channel *chs[2] = { &p->w[0].b, &p->w[1].b };
+	struct lane_spin spin;
+
+	lane_spin_init(&spin, 0, 2);
+	while (!all_got(p))
+		if (lane_wait(&spin, &sim_ops, chs, 2, anything_of_two, p, UINT64_MAX) < 0)
+			sim_fail("lane_wait");
+}
+
+static void lane_wait_for_two(bool second_has_it)
+{
+	struct pair p = { .alarm = { .fd = -1 } };
+	uint64_t seed;
+	unsigned int i;
+
+	for (seed = 0; seed < SEEDS; seed++) {
+		sim_begin(seed);
+		for (i = 0; i < 2; i++) {
+			p.w[i] = (struct world){ .length = seed % 2 ? 3000 : 0,
+						 .futex_space = seed % 3 == 0 };
+			sim_channel(&p.w[i].a, &p.w[i].b, LANE_RING_MIN, LANE_ALARMS, LANE_ALARMS);
+		}
+		sim_alarm(&p.w[0].a, &p.w[0].b, &p.alarm);
+		if (second_has_it)
+			sim_alarm(&p.w[1].a, &p.w[1].b, &p.alarm);
+		sim_spawn(writer, &p.w[0]);
+		sim_spawn(writer, &p.w[1]);
+		sim_spawn(wait_reader_of_two, &p);
+		assert_int_equal(sim_run(STEPS), SIM_OVER);
+		for (i = 0; i < 2; i++) {
+			assert_int_equal(p.w[i].got, MESSAGES);
+			sim_channel_end(&p.w[i].a, &p.w[i].b);
+		}
+		lane_alarm_deinit(&p.alarm);
+	}
+}
+
+static void lane_wait_on_the_alarm_loses_no_wakeup(void **state)
+{
+	lane_wait_for_two(true);
+}
+
+static void lane_wait_on_alarm_and_bell_loses_no_wakeup(void **state)
+{
+	lane_wait_for_two(false);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rule_7_drain_arm_look_sleep_loses_no_wakeup),
 		cmocka_unit_test(rule_7_futex_sleep_loses_no_wakeup),
+		cmocka_unit_test(rule_7_sleep_on_the_alarm_loses_no_wakeup),
+		cmocka_unit_test(naive_alarm_read_after_the_look_hangs),
+		cmocka_unit_test(naive_alarm_read_after_the_number_hangs),
 		cmocka_unit_test(naive_look_before_arming_hangs),
 		cmocka_unit_test(naive_drain_after_the_look_hangs),
 		cmocka_unit_test(naive_futex_word_read_after_the_look_hangs),
@@ -433,6 +555,8 @@ int main(void)
 		cmocka_unit_test(rule_8_one_message_per_poll_sees_all),
 		cmocka_unit_test(naive_drain_on_wake_hangs),
 		cmocka_unit_test(lane_wait_loses_no_wakeup),
+		cmocka_unit_test(lane_wait_on_the_alarm_loses_no_wakeup),
+		cmocka_unit_test(lane_wait_on_alarm_and_bell_loses_no_wakeup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
