@@ -173,11 +173,25 @@ class Tests:
         self.expect('dbus-test-tool spam into a black hole',
                     [tool, 'spam', '--session', '--dest=org.example.LoadHole', '--count=5000',
                      '--no-reply', '--flood'], '')
+        self.crowd()
         self.expect('the bus answers after that',
                     ['busctl', f'--address={self.bus.address}', 'call', DRIVER, DRIVER_PATH,
                      DRIVER, 'GetId'], r'^s "[0-9a-f]{32}"')
         self.stop(echo)
         self.stop(hole)
+
+    def crowd(self):
+        """Several at once: those who want replies get all of theirs."""
+        spam = ['dbus-test-tool', 'spam', '--session', '--count=1000', '--flood', '--bytes']
+        echo = [*spam, '--dest=org.example.LoadEcho', f'--payload={"x" * 4096}']
+        hole = [*spam, '--dest=org.example.LoadHole', '--no-reply', '--payload=0123456789']
+        crowd = [self.start(*command) for command in (echo, hole) * 3]
+        problems = []
+        for process in crowd:
+            text = process.communicate(timeout=PATIENCE)[0]
+            if process.returncode:
+                problems.append(f'{" ".join(process.args[:6])}: {process.returncode}\n{text}')
+        self.plan.check('three flood an echo, three a black hole', problems)
 
     def run(self):
         self.pairs()

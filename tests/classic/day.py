@@ -16,6 +16,7 @@ import sys
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, '..', 'repo'))
+import family  # noqa: E402
 from bus import PATIENCE  # noqa: E402
 from tap import Plan  # noqa: E402
 
@@ -114,9 +115,9 @@ def day():
 
 
 def main():
-    if sys.argv[1:] == ['in-session']:
-        day()
-        return
+    if sys.argv[1] == 'in-session':
+        with open(sys.argv[2], 'w', encoding='utf-8') as sys.stdout:
+            day()
     session, daemon = sys.argv[1:]
     environment = {**os.environ, 'PYTHONDONTWRITEBYTECODE': '1'}
     for name in 'HOME', 'XDG_RUNTIME_DIR', 'XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'XDG_CACHE_HOME':
@@ -129,8 +130,16 @@ def main():
         which = []
     else:
         which = ['--dbus-daemon', daemon]
-    sys.exit(subprocess.run([session, *which, '--', sys.executable, __file__, 'in-session'],
-                            env=environment).returncode)
+    family.adopt()
+    # What services write, their bus's standard output, is not TAP.
+    results = os.path.join(os.environ['TMPDIR'], 'results')
+    status = subprocess.run(
+        [session, *which, '--', sys.executable, __file__, 'in-session', results],
+        env=environment, stdout=sys.stderr).returncode
+    family.bury(PATIENCE)
+    with open(results, encoding='utf-8') as file:
+        print(file.read(), end='')
+    sys.exit(status)
 
 
 if __name__ == '__main__':
