@@ -10,6 +10,8 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #define PROCESSES 6
@@ -90,12 +92,118 @@ static void send_fd(struct peer *peer, uint64_t dst)
 	close(fd);
 }
 
+static bool connect_some(struct peer *peer, unsigned int seed)
+{
+	static const uint64_t kinds[] = {
+		0, 0, 0, 0, 0, KDBUS_HELLO_ACTIVATOR, KDBUS_HELLO_MONITOR
+	};
+	uint64_t flags = kinds[seed % 7];
+	struct buf b;
+
+	hello_buf(&b, flags | KDBUS_HELLO_ACCEPT_FD);
+	if (flags == KDBUS_HELLO_ACTIVATOR)
+		put_str(&b, KDBUS_ITEM_NAME, seed % 2 ? "a.a" : "a.b");
+	return !try_hello(peer, bus_path, &b);
+}
+
+/* The masks of an ordinary connection change; for others it is a policy. */
+static void update(struct peer *peer, unsigned int *seed)
+{
+	struct buf b;
+
+	start(&b, sizeof(b.cmd));
+	if (next(seed, 2)) {
+		put_u64(&b, KDBUS_ITEM_ATTACH_FLAGS_RECV, next(seed, 2) ? ALL : 0);
+	} else {
+		put_str(&b, KDBUS_ITEM_NAME, some_name(seed));
+		put_access(&b, KDBUS_POLICY_ACCESS_WORLD, 0, next(seed, 3));
+	}
+	cmd(peer->fd, KDBUS_CMD_UPDATE, &b);
+}
+
+static void creator(struct peer *peer)
+{
+	struct kdbus_cmd_info c = { .size = sizeof(c), .attach_flags = ALL };
+
+	if (!cmd(peer->fd, KDBUS_CMD_BUS_CREATOR_INFO, &c))
+		free_slice(peer, c.offset);
+}
+
+static void byebye(struct peer *peer)
+{
+	struct kdbus_cmd c = { .size = sizeof(c) };
+
+	cmd(peer->fd, KDBUS_CMD_BYEBYE, &c);
+}
+
+/* A connection, or -1: whatever it is for may just have gone. */
+static int connect_quietly(const char *path)
+{
+	struct kdbus_cmd_hello hello = { .size = sizeof(hello), .pool_size = 1 << 16 };
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+
+	if (fd >= 0)
+		cmd(fd, KDBUS_CMD_HELLO, &hello);
+	return fd;
+}
+
+/* A bus that ends while somebody is on it. */
+static void bus_of_a_moment(unsigned int *seed)
+{
+	char name[64], path[160];
+	int fd = open(ROOT "/control", O_RDWR | O_CLOEXEC), on_it;
+
+	snprintf(name, sizeof(name), "0-race-%d-%u", gettid(), next(seed, 3));
+	snprintf(path, sizeof(path), ROOT "/%s/bus", name);
+	make_bus(fd, name, 0);
+	on_it = connect_quietly(path);
+	close(fd);
+	close(on_it);
+}
+
+static void make_endpoint(int fd, const char *name)
+{
+	struct buf b;
+
+	start(&b, sizeof(b.cmd));
+	b.cmd.flags = KDBUS_MAKE_ACCESS_WORLD;
+	put_str(&b, KDBUS_ITEM_MAKE_NAME, name);
+	cmd(fd, KDBUS_CMD_ENDPOINT_MAKE, &b);
+}
+
+static void update_endpoint(int fd, const char *name, uint64_t access)
+{
+	struct buf b;
+
+	start(&b, sizeof(b.cmd));
+	put_str(&b, KDBUS_ITEM_NAME, name);
+	put_access(&b, KDBUS_POLICY_ACCESS_WORLD, 0, access);
+	cmd(fd, KDBUS_CMD_ENDPOINT_UPDATE, &b);
+}
+
+/* An endpoint whose policy changes while others are on it, and which goes under them. */
+static void endpoint_of_a_moment(unsigned int *seed)
+{
+	int fd = open(bus_path, O_RDWR | O_CLOEXEC), on_it;
+	char name[64], path[200];
+
+	snprintf(name, sizeof(name), "0-ep-%u", next(seed, 3));
+	snprintf(path, sizeof(path), "%s/%s", bus_dir, name);
+	/* if somebody else has it, he is the one who changes it */
+	make_endpoint(fd, name);
+	on_it = connect_quietly(path);
+	for (int i = 0; i < 4; i++)
+		update_endpoint(fd, some_name(seed), next(seed, 3));
+	close(fd);
+	close(on_it);
+}
+
 static void step(struct peer *peer, unsigned int *seed)
 {
 	uint64_t dst = ids[next(seed, PROCESSES)], any = ANY;
 	struct kdbus_cmd_match remove = { .size = sizeof(remove), .cookie = 1 };
 
-	switch (next(seed, 16)) {
+	switch (next(seed, 20)) {
 	case 0:
 		acquire(peer, some_name(seed), next(seed, 8), NULL);
 		break;
@@ -135,6 +243,23 @@ static void step(struct peer *peer, unsigned int *seed)
 	case 12:
 		send_plain(peer, dst, 1);
 		break;
+	case 13:
+		update(peer, seed);
+		break;
+	case 14:
+		creator(peer);
+		break;
+	case 15:
+		/* rarely: it ends the connection if nothing waits */
+		if (!next(seed, 8))
+			byebye(peer);
+		break;
+	case 16:
+		if (next(seed, 2))
+			bus_of_a_moment(seed);
+		else
+			endpoint_of_a_moment(seed);
+		break;
 	default:
 		receive(peer, 0);
 	}
@@ -152,19 +277,6 @@ static void *work(void *data)
 	for (int i = 0; i < STEPS; i++)
 		step(worker->peer, &worker->seed);
 	return NULL;
-}
-
-static bool connect_some(struct peer *peer, unsigned int seed)
-{
-	static const uint64_t kinds[] = { 0, 0, 0, 0, 0, KDBUS_HELLO_ACTIVATOR,
-					  KDBUS_HELLO_MONITOR };
-	uint64_t flags = kinds[seed % 7];
-	struct buf b;
-
-	hello_buf(&b, flags | KDBUS_HELLO_ACCEPT_FD);
-	if (flags == KDBUS_HELLO_ACTIVATOR)
-		put_str(&b, KDBUS_ITEM_NAME, seed % 2 ? "a.a" : "a.b");
-	return !try_hello(peer, bus_path, &b);
 }
 
 /* Two threads on one connection, which ends while the other process talks to it. */
@@ -258,6 +370,73 @@ static void bus_ends(void)
 		join(pid[i]);
 }
 
+#define MOUNTED "/mnt-race"
+
+/* Where everybody works, how much has been done there, and whether it is enough */
+static struct {
+	unsigned int steps[PROCESSES];
+	bool stop;
+} * at_work;
+
+static void work_until_told(void *data)
+{
+	unsigned int number = *(unsigned int *)data, seed = number * 7919 + 1;
+	struct peer peer;
+
+	while (!connect_some(&peer, 0))
+		;
+	ids[number] = peer.id;
+	while (!__atomic_load_n(&at_work->stop, __ATOMIC_SEQ_CST)) {
+		step(&peer, &seed);
+		__atomic_add_fetch(&at_work->steps[number], 1, __ATOMIC_SEQ_CST);
+	}
+	/* it may have left */
+	bye(&peer);
+}
+
+static void wait_for_steps(unsigned int more)
+{
+	unsigned int start;
+
+	for (int i = 0; i < PROCESSES; i++) {
+		start = __atomic_load_n(&at_work->steps[i], __ATOMIC_SEQ_CST);
+		while (__atomic_load_n(&at_work->steps[i], __ATOMIC_SEQ_CST) - start < more)
+			usleep(1000);
+	}
+}
+
+/* Who is at work keeps what he works on: the file system goes when all have left. */
+static void unmount_in_use(void)
+{
+	unsigned int number[PROCESSES];
+	pid_t pid[PROCESSES];
+	int fd;
+
+	ids = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	at_work = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	CHECK(ids != MAP_FAILED && at_work != MAP_FAILED);
+	mkdir(MOUNTED, 0755);
+	EQ(mount("kdbusfs", MOUNTED, "kdbusfs", 0, NULL), 0);
+	fd = open_at(MOUNTED "/control");
+	EQ(make_bus(fd, "0-race", KDBUS_MAKE_ACCESS_WORLD), 0);
+	strcpy(bus_dir, MOUNTED "/0-race");
+	strcpy(bus_path, MOUNTED "/0-race/bus");
+	for (unsigned int i = 0; i < PROCESSES; i++) {
+		number[i] = i;
+		pid[i] = spawn(0, work_until_told, &number[i]);
+	}
+	wait_for_steps(20);
+	CHECK(umount(MOUNTED) < 0 && errno == EBUSY);
+	EQ(umount2(MOUNTED, MNT_DETACH), 0);
+	wait_for_steps(20);
+	close(fd);
+	wait_for_steps(20);
+	__atomic_store_n(&at_work->stop, true, __ATOMIC_SEQ_CST);
+	for (int i = 0; i < PROCESSES; i++)
+		join(pid[i]);
+	CHECK(access(MOUNTED "/control", F_OK) < 0);
+}
+
 #define SENDERS	   4
 #define BROADCASTS 300
 
@@ -315,6 +494,7 @@ static void unload_in_use(void)
 static const struct test tests[] = {
 	{ "all commands at once (§16)", all_commands },
 	{ "end of a bus in use (§1.9)", bus_ends },
+	{ "unmount in use (§1.1)", unmount_in_use },
 	{ "broadcasts at once, each arrives once (§7.9)", broadcasts_at_once },
 	{ "module in use cannot be unloaded (§1.1)", unload_in_use },
 	{ NULL, NULL },
