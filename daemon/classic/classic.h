@@ -268,6 +268,7 @@ static inline struct dbusp_str cpeer_name(const struct cpeer *c)
  * @replies:	calls without a reply (reply.c)
  * @search:	number of the last search for receivers
  * @serial:	last serial of the driver
+ * @driving:	call of the bus that is being carried out, unless it was refused
  * @timer:	for everything that ends by time (timer.c)
  * @aging:	set while buffers are kept: they get older (classic.c)
  * @watch:	directories of the configuration (watch.c); NULL: they cannot be watched
@@ -305,6 +306,7 @@ struct classic {
 	struct replies *replies;
 	uint64_t search;
 	uint32_t serial;
+	const struct cmsg *driving;
 	struct timer *timer;
 	struct timeout aging;
 	struct watch *watch;
@@ -449,6 +451,8 @@ void route_to(struct cpeer *from, struct peer *to, struct cmsg *m);
 void route_refuse_call(struct cpeer *from, const struct cmsg *m, int error);
 /* A signal to everybody whose rules say so; @m->from NULL: of the driver. Natives included. */
 void route_broadcast(struct classic *k, struct cmsg *m);
+/* A call of the bus was carried out: those who eavesdrop see it. */
+void route_eavesdrop(struct cpeer *from, struct cmsg *m);
 /* The same for classic receivers only */
 void route_to_matches(struct classic *k, struct cmsg *m);
 /* roster.c: unique name of a peer, in a buffer of CLASSIC_UNIQUE_MAX bytes */
@@ -495,6 +499,8 @@ int match_add(struct cpeer *c, const struct dbusp_match *rule);
  * Return: 0; -ENOENT: it has no such rule.
  */
 int match_remove(struct cpeer *c, const struct dbusp_match *rule);
+/* Does anybody eavesdrop? */
+bool match_any_eavesdrops(const struct classic *k);
 /**
  * match_find() - visit each peer with a rule that matches, once
  * @m:		message

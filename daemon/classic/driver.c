@@ -397,6 +397,8 @@ void driver_error(struct cpeer *to, const struct cmsg *m, const char *name, cons
 	char text[ERROR_TEXT_MAX];
 	va_list args;
 
+	if (m == to->classic->driving)
+		to->classic->driving = NULL;
 	va_start(args, format);
 	print(text, sizeof(text), format, args);
 	va_end(args);
@@ -552,5 +554,10 @@ void driver_call(struct cpeer *from, struct cmsg *m)
 	if (!check(from, m, method))
 		return;
 	dbusp_reader_init(&call.args, &m->header, m->body);
+	from->classic->driving = m;
 	method->run(&call);
+	/* Of what was refused nobody else learns, but for monitors. */
+	if (from->classic->driving)
+		route_eavesdrop(from, m);
+	from->classic->driving = NULL;
 }

@@ -376,6 +376,11 @@ static void look_all(struct search *s, struct match_index *index)
 		look_shape(s, index->shapes[i]);
 }
 
+bool match_any_eavesdrops(const struct classic *k)
+{
+	return k->matches->eaves.n;
+}
+
 void match_find(struct classic *k, struct cmsg *m, const struct peer *to,
 		void (*visit)(struct cpeer *c, struct cmsg *m))
 {

@@ -72,6 +72,17 @@ static void eavesdrop(struct cpeer *c, struct cmsg *m)
 	output_add(c, m);
 }
 
+void route_eavesdrop(struct cpeer *from, struct cmsg *m)
+{
+	struct classic *k = from->classic;
+
+	if (!match_any_eavesdrops(k) || from->state != CPEER_ACTIVE || !m->header.destination.s)
+		return;
+	m->sender = cpeer_name(from); /* Hello had none when it came */
+	if (cmsg_head(k, m) == 0)
+		match_find(k, m, NULL, eavesdrop);
+}
+
 static void deliver(struct cpeer *from, struct cpeer *to, struct cmsg *m)
 {
 	if (!may_go(from, to, m))

@@ -641,6 +641,55 @@ static void test_sizes_in_any_order(void **state)
 	peer_close(&b);
 }
 
+/*
+ * Calls of the bus are seen by those who eavesdrop, but for those that it refuses; its answers are
+ * not.
+ */
+static void test_eavesdropping_on_the_bus(void **state)
+{
+	static const char *const rules[] = {
+		"eavesdrop='true',type='method_call',destination='org.freedesktop.DBus'",
+		"eavesdrop='true',type='method_return'",
+		"eavesdrop='true',type='error'",
+	};
+	struct got g;
+	unsigned int i;
+
+	(void)state;
+	WITH(p);
+	WITH(eve);
+	for (i = 3; i--;)
+		want_done(&eve, peer_driver(&eve, "AddMatch", "s", rules[i]));
+	/* The last rule is in force when its own call is shown. */
+	want_call(&eve, "AddMatch", &g);
+	assert_string_equal(g.h.sender.s, eve.name);
+	got_free(&g);
+	want_string(&p, peer_driver(&p, "GetNameOwner", "s", DBUS), DBUS);
+	want_error(&p, peer_driver(&p, "GetNameOwner", "s", "org.example.Nobody"),
+		   ERROR_NAME("NameHasNoOwner"));
+	want_error(&p, peer_driver(&p, "NoSuchMethod", ""), ERROR_NAME("UnknownMethod"));
+	want_error(&p, peer_driver(&p, "GetNameOwner", ""), ERROR_NAME("InvalidArgs"));
+	want_u32(&p, peer_driver(&p, "NameHasOwner", "s", p.name), 1);
+	want_call(&eve, "GetNameOwner", &g);
+	assert_string_equal(g.h.sender.s, p.name);
+	assert_string_equal(g.h.destination.s, DBUS);
+	assert_string_equal(got_string(&g), DBUS);
+	got_free(&g);
+	want_call(&eve, "NameHasOwner", &g);
+	got_free(&g);
+	{
+		WITH(late);
+		want_call(&eve, "Hello", &g);
+		assert_string_equal(g.h.sender.s, late.name);
+		got_free(&g);
+		peer_close(&late);
+	}
+	want_done(&eve, peer_driver(&eve, "RemoveMatch", "s", rules[0]));
+	want_nothing(&eve);
+	peer_close(&eve);
+	peer_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -668,6 +717,7 @@ int main(void)
 		cmocka_unit_test(test_the_bus_keeps_no_descriptor),
 		cmocka_unit_test(test_large_messages),
 		cmocka_unit_test(test_sizes_in_any_order),
+		cmocka_unit_test(test_eavesdropping_on_the_bus),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
