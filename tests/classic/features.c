@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* What else org.freedesktop.DBus has: statistics, properties, labels, monitors. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "peer.h"
+
+#define PATH  "/org/example/Features"
+#define IFACE "org.example.Features1"
+
+static uint32_t call_bus(struct peer *p, const char *interface, const char *member)
+{
+	return peer_call(p, DBUS, DBUS_PATH, interface, member, "");
+}
+
+static uint32_t call_bus_with(struct peer *p, const char *interface, const char *member,
+			      const char *text)
+{
+	return peer_call(p, DBUS, DBUS_PATH, interface, member, "s", text);
+}
+
+static void want_signature(struct peer *p, uint32_t serial, const char *signature)
+{
+	struct got g;
+
+	want_return(p, serial, &g);
+	assert_string_equal(g.h.signature.s, signature);
+	got_free(&g);
+}
+
+static void test_statistics(void **state)
+{
+	static const char face[] = DBUS ".Debug.Stats";
+
+	(void)state;
+	WITH(p);
+	want_signature(&p, call_bus(&p, face, "GetStats"), "a{sv}");
+	want_signature(&p, call_bus_with(&p, face, "GetConnectionStats", p.name), "a{sv}");
+	want_error(&p, call_bus_with(&p, face, "GetConnectionStats", "org.example.Nobody"),
+		   ERROR_NAME("NameHasNoOwner"));
+	want_signature(&p, call_bus(&p, face, "GetAllMatchRules"), "a{sas}");
+	peer_close(&p);
+}
+
+static void test_properties(void **state)
+{
+	static const char face[] = DBUS ".Properties";
+	static const char *const names[] = { "Features", "Interfaces" };
+	uint32_t serial;
+	unsigned int i;
+
+	(void)state;
+	WITH(p);
+	for (i = 0; i < 2; i++) {
+		serial = peer_call(&p, DBUS, DBUS_PATH, face, "Get", "ss", DBUS, names[i]);
+		want_signature(&p, serial, "v");
+	}
+	want_signature(&p, call_bus_with(&p, face, "GetAll", DBUS), "a{sv}");
+	want_error(&p, peer_call(&p, DBUS, DBUS_PATH, face, "Get", "ss", DBUS, "Nothing"),
+		   ERROR_NAME("UnknownProperty"));
+	want_error(&p, peer_call(&p, DBUS, DBUS_PATH, face, "Get", "ss", "org.example.No", "It"),
+		   ERROR_NAME("UnknownInterface"));
+	peer_close(&p);
+}
+
+/* Interfaces that are at the path of the bus only */
+static void test_interfaces_of_another_path(void **state)
+{
+	(void)state;
+	WITH(p);
+	want_error(&p, peer_call(&p, DBUS, "/", DBUS ".Properties", "GetAll", "s", DBUS),
+		   ERROR_NAME("UnknownInterface"));
+	want_error(&p, peer_call(&p, DBUS, "/", DBUS ".Monitoring", "BecomeMonitor", ""),
+		   ERROR_NAME("UnknownInterface"));
+	peer_close(&p);
+}
+
+/* Where nobody audits, and nothing labels */
+static void test_labels_that_nobody_has(void **state)
+{
+	(void)state;
+	WITH(p);
+	want_error(&p, peer_driver(&p, "GetAdtAuditSessionData", "s", p.name),
+		   ERROR_NAME("AdtAuditDataUnknown"));
+	want_error(&p, peer_driver(&p, "GetConnectionSELinuxSecurityContext", "s", p.name),
+		   ERROR_NAME("SELinuxSecurityContextUnknown"));
+	peer_close(&p);
+}
+
+/* The rules of a monitor are an array, none of them: everything */
+static uint32_t become_monitor(struct peer *p)
+{
+	struct dbusp_desc desc = { .type = DBUSP_METHOD_CALL,
+				   .serial = ++p->serial,
+				   .path = DBUSP_STR(DBUS_PATH),
+				   .interface = DBUSP_STR(DBUS ".Monitoring"),
+				   .member = DBUSP_STR("BecomeMonitor"),
+				   .destination = DBUSP_STR(DBUS),
+				   .signature = DBUSP_STR("asu") };
+	struct dbusp_build b;
+	uint8_t *msg;
+	size_t len;
+
+	dbusp_build_begin(&b, NULL, &desc);
+	dbusp_open(&b, 'a', "s");
+	dbusp_close(&b);
+	dbusp_put_u32(&b, 0);
+	assert_int_equal(dbusp_build_end(&b, &msg, &len), 0);
+	peer_write(p, msg, len);
+	free(msg);
+	return p->serial;
+}
+
+/* It loses its name, sees everything, and must not speak. */
+static void test_a_monitor(void **state)
+{
+	uint32_t serial;
+	struct got g;
+	bool seen;
+
+	(void)state;
+	WITH(m);
+	WITH(p);
+	want_done(&m, become_monitor(&m));
+	want_driver_signal(&m, "NameLost", m.name, NULL, NULL);
+	want_u32(&p, peer_driver(&p, "NameHasOwner", "s", m.name), 0);
+	serial = peer_call(&p, p.name, PATH, IFACE, "Say", "s", "words");
+	want_call(&p, "Say", &g);
+	peer_return(&p, &g, "s", "answer");
+	got_free(&g);
+	want_string(&p, serial, "answer");
+	do {
+		assert_true(peer_next(&m, &g));
+		seen = g.h.member.s && !strcmp(g.h.member.s, "Say");
+		if (seen)
+			assert_string_equal(got_string(&g), "words");
+		got_free(&g);
+	} while (!seen);
+	want_string(&m, serial, "answer");
+	peer_driver(&m, "GetId", "");
+	want_end(&m);
+	want_nothing(&p);
+	peer_close(&m);
+	peer_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_statistics),
+		cmocka_unit_test(test_properties),
+		cmocka_unit_test(test_interfaces_of_another_path),
+		cmocka_unit_test(test_labels_that_nobody_has),
+		cmocka_unit_test(test_a_monitor),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
