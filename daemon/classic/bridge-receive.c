@@ -7,20 +7,13 @@
 
 #include "access.h"
 #include "bridge.h"
-#include "classic.h"
-#include "dbus/body.h"
-#include "driver.h"
+#include "incoming.h"
 #include "roster.h"
 
-#define SMALL 2048 /* messages up to this need no memory of their own */
-
-/* A native message while it is made classic */
-struct incoming {
-	struct classic *classic;
+/* A message of this daemon's own engine as a source */
+struct relayed {
+	struct incoming_source source;
 	const struct relay *relay;
-	struct cmsg m;
-	unsigned char small[SMALL];
-	char sender[CLASSIC_UNIQUE_MAX];
 };
 
 /* ---- payload ---- */
@@ -41,13 +34,13 @@ static u64 payload_size(const struct core_msg *m)
 	return size;
 }
 
-static int read_memfd(int fd, const struct kdbus_memfd *memfd, unsigned char *to)
+static int read_memfd(int fd, u64 start, unsigned char *to, size_t size)
 {
 	size_t have = 0;
 	ssize_t n;
 
-	while (have < memfd->size) {
-		n = pread(fd, to + have, memfd->size - have, (off_t)(memfd->start + have));
+	while (have < size) {
+		n = pread(fd, to + have, size - have, (off_t)(start + have));
 		if (n <= 0)
 			return -EBADMSG;
 		have += (size_t)n;
@@ -55,43 +48,97 @@ static int read_memfd(int fd, const struct kdbus_memfd *memfd, unsigned char *to
 	return 0;
 }
 
-/*
- * The parts in the order in which they make up the message. Where a part is not stored in the area
- * of vectors, some bytes are there to keep what follows aligned (core/layout.h).
+/**
+ * struct part - a piece of the payload
+ * @area:	where it is; NULL: in @memfd from @start on, or nowhere: zeroes
  */
-static int copy_payload(const struct relay *relay, unsigned char *to)
+struct part {
+	u64 size;
+	const unsigned char *area;
+	int memfd;
+	u64 start;
+};
+
+/*
+ * What an item stands for; @area and @memfd move on behind it. Where a part is not stored in the
+ * area of vectors, some bytes are there to keep what follows aligned (core/layout.h).
+ */
+static bool part_of(const struct kdbus_item *item, const unsigned char **area, const int **memfd,
+		    struct part *ret)
 {
+	*ret = (struct part){ .memfd = -1 };
+	if (item->type == KDBUS_ITEM_PAYLOAD_MEMFD) {
+		ret->size = item->memfd.size;
+		ret->memfd = *(*memfd)++;
+		ret->start = item->memfd.start;
+		*area += item->memfd.size % 8;
+		return true;
+	}
+	if (item->type != KDBUS_ITEM_PAYLOAD_VEC)
+		return false;
+	ret->size = item->vec.size;
+	ret->area = item->vec.address ? *area : NULL;
+	*area += item->vec.address ? item->vec.size : item->vec.size % 8;
+	return true;
+}
+
+static int read_part(const struct part *part, u64 at, unsigned char *to, size_t size)
+{
+	if (part->area)
+		memcpy(to, part->area + at, size);
+	else if (part->memfd >= 0)
+		return read_memfd(part->memfd, part->start + at, to, size);
+	else
+		memset(to, 0, size);
+	return 0;
+}
+
+/* The parts in the order in which they make up the message. */
+static int read_payload(const struct incoming_source *source, size_t at, void *to, size_t size)
+{
+	const struct relay *relay = container_of(source, const struct relayed, source)->relay;
 	const struct core_msg *m = &relay->wire.m;
 	const unsigned char *area = relay->payload;
+	const int *memfd = relay->fds + m->n_fds;
 	const struct kdbus_item *item;
-	unsigned int memfd = m->n_fds;
+	unsigned char *dst = to;
+	struct part part;
+	u64 begin = 0;
+	size_t n;
 	int r;
 
 	core_item_for_each(item, m->list.items, m->list.size) {
-		if (item->type == KDBUS_ITEM_PAYLOAD_VEC && item->vec.address) {
-			memcpy(to, area, item->vec.size);
-			area += item->vec.size;
-			to += item->vec.size;
-		} else if (item->type == KDBUS_ITEM_PAYLOAD_VEC) {
-			memset(to, 0, item->vec.size);
-			area += item->vec.size % 8;
-			to += item->vec.size;
-		} else if (item->type == KDBUS_ITEM_PAYLOAD_MEMFD) {
-			r = read_memfd(relay->fds[memfd++], &item->memfd, to);
+		if (!size)
+			break;
+		if (!part_of(item, &area, &memfd, &part))
+			continue;
+		if (at < begin + part.size) {
+			n = (size_t)min_t(u64, size, begin + part.size - at);
+			r = read_part(&part, at - begin, dst, n);
 			if (r < 0)
 				return r;
-			area += item->memfd.size % 8;
-			to += item->memfd.size;
+			dst += n;
+			at += n;
+			size -= n;
 		}
+		begin += part.size;
 	}
-	return 0;
+	return size ? -EBADMSG : 0;
 }
 
 /* ---- the message ---- */
 
-static int copy_fds(struct incoming *in)
+static struct relayed source_of(const struct relay *relay)
 {
-	const struct relay *relay = in->relay;
+	return (struct relayed){ .source = { .read = read_payload,
+					     .msg = relay->wire.m.msg,
+					     .size = payload_size(&relay->wire.m),
+					     .n_fds = relay->wire.m.n_fds },
+				 .relay = relay };
+}
+
+static int copy_fds(struct incoming *in, const struct relay *relay)
+{
 	unsigned int n = relay->wire.m.n_fds, i;
 	int fds[LANE_SOCK_FDS_MAX];
 
@@ -111,110 +158,35 @@ static int copy_fds(struct incoming *in)
 	return -EMFILE;
 }
 
-/* What the daemon's own half says and what the message says must be the same. */
-static int check(const struct incoming *in, size_t size)
-{
-	const struct kdbus_msg *msg = in->relay->wire.m.msg;
-	const struct dbusp_header *h = &in->m.header;
-	bool call = h->frame.type == DBUSP_METHOD_CALL;
-
-	if (h->frame.total_len != size || h->frame.serial != msg->cookie ||
-	    h->n_fds != in->relay->wire.m.n_fds)
-		return -EBADMSG;
-	if (cmsg_wants_reply(&in->m) != !!(msg->flags & KDBUS_MSG_EXPECT_REPLY))
-		return -EBADMSG;
-	if (!call && h->reply_serial != msg->cookie_reply)
-		return -EBADMSG;
-	return dbusp_body_check(h, in->m.body, NULL) < 0 ? -EBADMSG : 0;
-}
-
-static int parse(struct incoming *in, const unsigned char *data, size_t size)
-{
-	if (dbusp_header_parse(&in->m.header, data, size, DBUSP_MESSAGE_MAX, NULL) < 0)
-		return -EBADMSG;
-	in->m.raw = data;
-	in->m.body = data + in->m.header.frame.header_len;
-	return check(in, size);
-}
-
-/* The sender may still write to its memory: what is checked is a copy. */
-static int convert(struct classic *k, const struct relay *relay, struct incoming *in)
-{
-	u64 size = payload_size(&relay->wire.m);
-	/* cppcheck-suppress ctuuninitvar ; only its address is taken here */
-	unsigned char *data = in->small;
-	int r;
-
-	in->classic = k;
-	in->relay = relay;
-	in->m.from = relay->from;
-	in->m.buf = NULL;
-	in->m.fds = NULL;
-	in->m.head = NULL;
-	in->m.joined = false;
-	in->m.args_ready = false;
-	in->m.policy_ready = false;
-	in->m.sender = unique_name(relay->from, in->sender);
-	if (relay->wire.m.msg->payload_type != KDBUS_PAYLOAD_DBUS || size > DBUSP_MESSAGE_MAX)
-		return -EBADMSG;
-	if (size > SMALL) {
-		in->m.buf = cbuf_new(size);
-		if (!in->m.buf)
-			return -ENOMEM;
-		data = in->m.buf->data;
-	}
-	r = copy_payload(relay, data);
-	if (r == 0)
-		r = parse(in, data, size);
-	if (r == 0)
-		r = copy_fds(in);
-	return r == 0 ? cmsg_head(k, &in->m) : r;
-}
-
-static void release(struct incoming *in)
-{
-	cfds_unref(in->m.fds);
-	cbuf_unref(in->m.buf);
-}
-
 /* ---- for one ---- */
 
-static bool is_reply(const struct incoming *in)
+static int deliver_to(struct cpeer *to, const struct relay *relay)
 {
-	return in->m.header.frame.type == DBUSP_METHOD_RETURN ||
-	       in->m.header.frame.type == DBUSP_ERROR;
-}
+	const struct relayed from = source_of(relay);
+	struct incoming in;
+	int r = incoming_begin(&in, to->classic, relay->from, &from.source);
 
-static int admit(struct cpeer *to, struct incoming *in)
-{
-	if (!access_may_pass((struct peer *)in->relay->from, &to->peer, &in->m))
-		return -EPERM;
-	if (in->m.fds && !to->fds_ok)
-		return -ECOMM;
-	if (is_reply(in) && !reply_take(to, in->relay->from, in->m.header.reply_serial))
-		return -EBADSLT;
-	return output_full(to) ? -ENOBUFS : 0;
+	if (r == 0)
+		r = incoming_admit(&in, to);
+	if (r == 0)
+		r = incoming_body(&in, &from.source);
+	if (r == 0)
+		r = copy_fds(&in, relay);
+	if (r == 0)
+		r = incoming_deliver(&in, to);
+	incoming_end(&in);
+	return r;
 }
 
 static int deliver(struct core_conn *conn, const struct core_parcel *parcel,
 		   struct core_reply *slot)
 {
 	struct cpeer *to = cpeer_of(conn);
-	struct incoming in;
-	int r;
 
 	/* Classic peers hear of the bus's own events from the driver. */
 	if (parcel->notice)
 		return 0;
-	if (!cpeer_alive(to))
-		return -ECONNRESET;
-	r = convert(to->classic, parcel->host, &in);
-	if (r == 0)
-		r = admit(to, &in);
-	if (r == 0)
-		r = output_add(to, &in.m);
-	release(&in);
-	return r;
+	return cpeer_alive(to) ? deliver_to(to, parcel->host) : -ECONNRESET;
 }
 
 /* A message that waited at an activator: its record lies in the activator's pool. */
@@ -225,7 +197,6 @@ static int adopt(struct core_conn *to, struct core_conn *from, struct core_entry
 	size_t size = stored->image - stored->tail.meta_size + stored->payload;
 	struct core_conn *sender = core_bus_find_conn(to->bus, stored->tail.src_id);
 	struct relay relay = { .n_fds = stored->n_fds };
-	struct incoming in;
 	int r;
 
 	if (!sender || !cpeer_alive(cpeer_of(to)))
@@ -237,13 +208,7 @@ static int adopt(struct core_conn *to, struct core_conn *from, struct core_entry
 	if (r < 0)
 		return r;
 	relay.payload = at + relay.wire.layout.payload_offset;
-	r = convert(cpeer_of(to)->classic, &relay, &in);
-	if (r == 0)
-		r = admit(cpeer_of(to), &in);
-	if (r == 0)
-		r = output_add(cpeer_of(to), &in.m);
-	release(&in);
-	return r;
+	return deliver_to(cpeer_of(to), &relay);
 }
 
 static void lose(struct core_conn *to)
@@ -280,25 +245,35 @@ static void hand_on(struct cpeer *from, const struct peer *dead, struct cmsg *m)
 void bridge_hand_on(const struct relay *relay, const struct peer *dead)
 {
 	struct cpeer *from = cpeer_of(&relay->from->conn);
+	const struct relayed source = source_of(relay);
 	struct incoming in;
+	int r;
 
 	if (!cpeer_alive(from))
 		return;
-	if (convert(from->classic, relay, &in) == 0)
+	r = incoming_begin(&in, from->classic, relay->from, &source.source);
+	if (r == 0)
+		r = incoming_body(&in, &source.source);
+	if (r == 0)
+		r = copy_fds(&in, relay);
+	if (r == 0)
 		hand_on(from, dead, &in.m);
-	release(&in);
+	incoming_end(&in);
 }
 
 /* ---- for one that is still to be started ---- */
 
 int bridge_may_start(struct classic *k, const struct relay *relay)
 {
+	const struct relayed from = source_of(relay);
 	struct incoming in;
-	int r = convert(k, relay, &in);
+	int r = incoming_begin(&in, k, relay->from, &from.source);
 
 	if (r == 0 && !access_may_pass(relay->from, NULL, &in.m))
 		r = -EPERM;
-	release(&in);
+	if (r == 0)
+		r = incoming_body(&in, &from.source);
+	incoming_end(&in);
 	return r;
 }
 
@@ -307,16 +282,21 @@ int bridge_may_start(struct classic *k, const struct relay *relay)
 void bridge_native_broadcast(struct relay *relay)
 {
 	struct bus *bus = container_of(relay->from->conn.bus, struct bus, core);
+	const struct relayed from = source_of(relay);
 	struct incoming in;
 	int r;
 
 	if (!bus->classic || relay->from->kind != PEER_NATIVE)
 		return;
-	r = convert(bus->classic, relay, &in);
+	r = incoming_begin(&in, bus->classic, relay->from, &from.source);
+	if (r == 0)
+		r = incoming_body(&in, &from.source);
+	if (r == 0)
+		r = copy_fds(&in, relay);
 	if (r == 0)
 		route_to_matches(bus->classic, &in.m);
 	else
 		log_client(native_peer(relay->from),
 			   "a broadcast is not delivered to classic peers: %s", strerror(-r));
-	release(&in);
+	incoming_end(&in);
 }

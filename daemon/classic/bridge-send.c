@@ -1,28 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* From classic peers to native ones. Rules: bridge.h. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "bridge.h"
-#include "classic.h"
-#include "dbus/bloom.h"
-
-/* A call of a classic peer has no deadline: that is the caller's, and it does not tell. */
-#define NO_DEADLINE (~0ULL >> 1)
-
-/* Header, one vector or memfd, name, descriptors, bloom filter */
-#define IMAGE_MAX (1024 + CORE_BUS_BLOOM_MAX_SIZE)
+#include "outgoing.h"
 
 /* A message while it is made native */
 struct outgoing {
 	struct cmsg *m;
 	struct relay relay;
-	u64 image[IMAGE_MAX / sizeof(u64)];
+	u64 image[OUTGOING_IMAGE_MAX / sizeof(u64)];
 	size_t image_size;
 	size_t size; /* of the payload */
 	unsigned char *payload; /* ours, or NULL: it lies behind the head */
@@ -31,35 +21,16 @@ struct outgoing {
 
 /* ---- payload ---- */
 
-static int fill_memfd(struct outgoing *o)
-{
-	const struct cmsg *m = o->m;
-	const struct iovec iov[2] = {
-		{ (void *)m->head, m->head_len },
-		{ (void *)m->body, m->header.frame.body_len },
-	};
-	ssize_t n;
-
-	o->memfd = memfd_create("kdbus-payload", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (o->memfd < 0)
-		return -errno;
-	n = writev(o->memfd, iov, 2);
-	if (n != (ssize_t)o->size)
-		return -ENOMEM;
-	if (fcntl(o->memfd, F_ADD_SEALS,
-		  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
-		return -errno;
-	return 0;
-}
-
 /* As one piece of memory, or as a memfd if it is larger than a vector may be */
 static int make_payload(struct outgoing *o)
 {
 	const struct cmsg *m = o->m;
 
-	o->size = m->head_len + m->header.frame.body_len;
-	if (o->size > CORE_MSG_MAX_PAYLOAD_VEC_SIZE)
-		return fill_memfd(o);
+	o->size = outgoing_size(m);
+	if (o->size > CORE_MSG_MAX_PAYLOAD_VEC_SIZE) {
+		o->memfd = outgoing_memfd(m);
+		return o->memfd < 0 ? o->memfd : 0;
+	}
 	o->relay.payload = m->head;
 	if (m->joined)
 		return 0;
@@ -92,24 +63,6 @@ static void put_payload(struct core_writer *w, const struct outgoing *o)
 		core_put(w, KDBUS_ITEM_PAYLOAD_VEC, &vec, sizeof(vec));
 }
 
-static void put_bloom(struct core_writer *w, const struct core_bus *bus, struct cmsg *m)
-{
-	size_t size = bus->bloom.size;
-	struct kdbus_bloom_filter *filter =
-		core_writer_item(w, KDBUS_ITEM_BLOOM_FILTER, sizeof(*filter) + size);
-	struct dbusp_bloom bloom;
-
-	if (!filter)
-		return;
-	memset(filter, 0, sizeof(*filter) + size);
-	bloom = (struct dbusp_bloom){ .words = (uint64_t *)filter->data,
-				      .n_words = size / sizeof(u64),
-				      .n_hash = (unsigned int)bus->bloom.n_hash };
-	dbusp_args_init(&m->args, &m->header, m->body);
-	m->args_ready = true;
-	dbusp_bloom_filter(&bloom, &m->header, &m->args);
-}
-
 static void put_fds(struct core_writer *w, const struct cmsg *m)
 {
 	void *at;
@@ -121,21 +74,6 @@ static void put_fds(struct core_writer *w, const struct cmsg *m)
 		memset(at, 0xff, m->fds->n * sizeof(int));
 }
 
-static void fill_head(struct kdbus_msg *msg, const struct cmsg *m, u64 dst_id)
-{
-	msg->dst_id = dst_id;
-	msg->payload_type = KDBUS_PAYLOAD_DBUS;
-	msg->cookie = m->header.frame.serial;
-	if (m->header.frame.flags & DBUSP_NO_AUTO_START)
-		msg->flags |= KDBUS_MSG_NO_AUTO_START;
-	if (cmsg_wants_reply(m)) {
-		msg->flags |= KDBUS_MSG_EXPECT_REPLY;
-		msg->timeout_ns = NO_DEADLINE;
-	} else {
-		msg->cookie_reply = m->header.reply_serial;
-	}
-}
-
 static int make_image(struct outgoing *o, const struct core_bus *bus, u64 dst_id)
 {
 	struct core_writer w = CORE_WRITER(o->image, sizeof(o->image));
@@ -145,11 +83,11 @@ static int make_image(struct outgoing *o, const struct core_bus *bus, u64 dst_id
 	size_t size;
 	int r;
 
-	fill_head(msg, o->m, dst_id);
+	outgoing_head(msg, o->m, dst_id);
 	put_payload(&w, o);
 	if (broadcast) {
 		msg->flags |= KDBUS_MSG_SIGNAL;
-		put_bloom(&w, bus, o->m);
+		outgoing_bloom(&w, bus, o->m);
 	} else if (name.s[0] != ':') {
 		core_put_str(&w, KDBUS_ITEM_DST_NAME, name.s);
 	}
@@ -224,8 +162,8 @@ void bridge_show_monitors(struct peer *from, struct peer *to, struct cmsg *m)
 
 	if (list_empty(&bus->monitors))
 		return;
-	if (convert(&o, from, m, m->header.destination.s[0] == ':' ? to->conn.id :
-								     KDBUS_DST_ID_NAME) == 0) {
+	if (convert(&o, from, m,
+		    m->header.destination.s[0] == ':' ? to->conn.id : KDBUS_DST_ID_NAME) == 0) {
 		parcel.msg = &o.relay.wire.m;
 		parcel.seq = core_bus_next_seq(bus);
 		parcel.n_fds = o.relay.wire.m.n_fds;
