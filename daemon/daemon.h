@@ -37,6 +37,7 @@
 struct classic;
 struct client;
 struct creds;
+struct kernel_bus;
 
 /* What an epoll event leads to */
 struct source {
@@ -79,6 +80,7 @@ struct endpoint {
  * @classic:	its front-end for classic peers; NULL: it has none
  * @wanted:	kinds of CREDS_LATE that a connection has wanted with messages
  * @n_native:	native connections
+ * @kernel:	the bus of the module that this is a copy of; NULL: it is this daemon's own
  */
 struct bus {
 	struct core_bus core;
@@ -91,6 +93,7 @@ struct bus {
 	struct classic *classic;
 	u64 wanted;
 	unsigned int n_native;
+	const struct kernel_bus *kernel;
 	struct list_head entry;
 };
 
@@ -150,6 +153,8 @@ void node_close(struct node *node);
  * are no descriptors left; another error: there is none now.
  */
 int node_accept(struct daemon *d, int listening, const char *where);
+/* One without nodes: a copy of another. */
+int bus_copy(struct daemon *d, const char *name, struct bus **ret_bus);
 int bus_make(struct daemon *d, const struct core_bus_make *make, const struct creds *creds,
 	     struct client *owner, struct bus **ret_bus);
 void bus_end(struct bus *bus);
@@ -168,6 +173,22 @@ void reaper_close_socket(struct reaper *reaper, int fd);
 void log_open(const char *program, bool to_stderr, bool to_syslog);
 void log_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void log_client(const struct client *c, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/**
+ * struct log_rate - what keeps one source of lines from filling the log
+ * @since:	when this period began
+ * @n:		lines in it
+ * @left_out:	those that were not written
+ */
+struct log_rate {
+	u64 since;
+	unsigned int n;
+	unsigned long left_out;
+};
+
+/* For what others can cause as often as they like: some lines a period, and how many more. */
+void log_sparingly(struct log_rate *rate, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* notify.c: the service manager */

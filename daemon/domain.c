@@ -144,8 +144,8 @@ static void free_bus(struct bus *bus)
 	free(bus);
 }
 
-int bus_make(struct daemon *d, const struct core_bus_make *make, const struct creds *creds,
-	     struct client *owner, struct bus **ret_bus)
+static int new_bus(struct daemon *d, const struct core_bus_make *make, const struct creds *creds,
+		   struct client *owner, struct bus **ret_bus)
 {
 	struct bus *bus = calloc(1, sizeof(*bus));
 	u8 random[16];
@@ -169,6 +169,18 @@ int bus_make(struct daemon *d, const struct core_bus_make *make, const struct cr
 	bus->def.core = &bus->core.def;
 	bus->def.bus = bus;
 	list_add_tail(&bus->entry, &d->buses);
+	*ret_bus = bus;
+	return 0;
+}
+
+int bus_make(struct daemon *d, const struct core_bus_make *make, const struct creds *creds,
+	     struct client *owner, struct bus **ret_bus)
+{
+	struct bus *bus;
+	int r = new_bus(d, make, creds, owner, &bus);
+
+	if (r < 0)
+		return r;
 	r = open_bus_nodes(bus, creds);
 	if (r < 0) {
 		bus_end(bus);
@@ -276,7 +288,8 @@ int endpoint_make(struct bus *bus, const char *name, u64 flags, struct client *o
 
 /* ---- the domain ---- */
 
-static int make_own_bus(struct daemon *d, const char *bus_name, u64 flags)
+static int make_own_bus(struct daemon *d, const char *bus_name, u64 flags, bool copy,
+			struct bus **ret_bus)
 {
 	const struct core_bus_make make = {
 		.name = bus_name,
@@ -285,19 +298,24 @@ static int make_own_bus(struct daemon *d, const char *bus_name, u64 flags)
 		.creator_mask = _KDBUS_ATTACH_ALL,
 	};
 	struct creds *self;
-	struct bus *bus;
 	int r = creds_of_self(&self);
 
 	if (r < 0)
 		return r;
-	r = bus_make(d, &make, self, NULL, &bus);
+	r = copy ? new_bus(d, &make, self, NULL, ret_bus) : bus_make(d, &make, self, NULL, ret_bus);
 	creds_unref(self);
 	return r;
+}
+
+int bus_copy(struct daemon *d, const char *name, struct bus **ret_bus)
+{
+	return make_own_bus(d, name, 0, true, ret_bus);
 }
 
 int domain_start(struct daemon *d, const char *dir, const char *bus_name, u64 bus_flags)
 {
 	char *path = NULL;
+	struct bus *bus;
 	int r;
 
 	d->dir = strdup(dir);
@@ -311,7 +329,7 @@ int domain_start(struct daemon *d, const char *dir, const char *bus_name, u64 bu
 	if (r == 0)
 		r = node_open_or_adopt(&d->control, d, NULL, path, 0666, geteuid(), getegid());
 	free(path);
-	return r < 0 ? r : make_own_bus(d, bus_name, bus_flags);
+	return r < 0 ? r : make_own_bus(d, bus_name, bus_flags, false, &bus);
 }
 
 void domain_stop(struct daemon *d)

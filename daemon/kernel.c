@@ -132,7 +132,23 @@ static int log_make(const char *dir, const char *name, int error)
 	return error;
 }
 
-int kernel_bus_start(struct kernel_bus *bus, const char *dir, const char *name, u64 flags)
+/* As whom it is opened and made, him it belongs to. */
+static int make_as(struct kernel_bus *bus, const char *dir, const char *name, u64 flags, uid_t uid)
+{
+	const uid_t before = geteuid();
+	int r;
+
+	if (uid != before && seteuid(uid) < 0)
+		return -errno;
+	bus->fd = open_control(dir);
+	r = bus->fd < 0 ? bus->fd : make_bus(bus->fd, name, flags);
+	if (uid != before && seteuid(before) < 0)
+		return -errno;
+	return bus->fd < 0 || r == 0 ? r : log_make(dir, name, r);
+}
+
+int kernel_bus_start(struct kernel_bus *bus, const char *dir, const char *name, u64 flags,
+		     uid_t uid)
 {
 	int r = 0;
 
@@ -141,11 +157,11 @@ int kernel_bus_start(struct kernel_bus *bus, const char *dir, const char *name, 
 		r = mount_at(bus, dir);
 	if (r < 0)
 		return r;
-	bus->fd = open_control(dir);
-	if (bus->fd < 0)
-		return bus->fd;
-	r = make_bus(bus->fd, name, flags);
-	return r < 0 ? log_make(dir, name, r) : 0;
+	if (asprintf(&bus->node, "%s/%s/bus", dir, name) < 0) {
+		bus->node = NULL;
+		return -ENOMEM;
+	}
+	return make_as(bus, dir, name, flags, uid);
 }
 
 /* Detached, it goes when the last program that uses it does. */
@@ -154,6 +170,8 @@ void kernel_bus_stop(struct kernel_bus *bus)
 	if (bus->fd >= 0)
 		close(bus->fd);
 	bus->fd = -1;
+	free(bus->node);
+	bus->node = NULL;
 	if (!bus->mounted)
 		return;
 	if (umount2(bus->mounted, strcmp(bus->mounted, KERNEL_DOMAIN) ? MNT_DETACH : 0) < 0 &&

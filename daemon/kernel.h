@@ -12,6 +12,7 @@
  */
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "base.h"
 
@@ -22,10 +23,12 @@
  * struct kernel_bus - a bus that the daemon owns
  * @fd:		the descriptor it lives by, -1: none
  * @mounted:	where the daemon has mounted kdbusfs, or NULL
+ * @node:	path of the endpoint of the bus
  */
 struct kernel_bus {
 	int fd;
 	const char *mounted;
+	char *node;
 };
 
 /**
@@ -34,12 +37,14 @@ struct kernel_bus {
  * @dir:	directory of the domain; must stay until the bus is stopped
  * @name:	of the bus, with the uid in front
  * @flags:	KDBUS_MAKE_*
+ * @uid:	its owner: the caller, or root makes it for him
  *
  * Return: 0, or a negative errno after it has been logged: -ENODEV without the module, -EPERM if
  *	only root could mount, -EEXIST if the name is taken, or that of mkdir(2), mount(2), open(2)
  *	or BUS_MAKE.
  */
-int kernel_bus_start(struct kernel_bus *bus, const char *dir, const char *name, u64 flags);
+int kernel_bus_start(struct kernel_bus *bus, const char *dir, const char *name, u64 flags,
+		     uid_t uid);
 
 /**
  * kernel_bus_stop() - end the bus

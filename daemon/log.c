@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <syslog.h>
+#include <time.h>
 
 #include "client.h"
 
@@ -29,6 +30,38 @@ void log_line(const char *format, ...)
 	char text[512];
 	va_list args;
 
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	put(text);
+}
+
+#define PERIOD_NS    (10 * 1000000000ULL)
+#define PERIOD_LINES 20
+
+static u64 now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (u64)ts.tv_sec * 1000000000ULL + (u64)ts.tv_nsec;
+}
+
+void log_sparingly(struct log_rate *rate, const char *format, ...)
+{
+	char text[512];
+	u64 now = now_ns();
+	va_list args;
+
+	if (!rate->since || now - rate->since > PERIOD_NS) {
+		if (rate->left_out)
+			log_line("%lu lines like the next were left out", rate->left_out);
+		*rate = (struct log_rate){ .since = now };
+	}
+	if (++rate->n > PERIOD_LINES) {
+		rate->left_out++;
+		return;
+	}
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);

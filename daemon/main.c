@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "classic/carrier.h"
 #include "classic/driver.h"
 #include "classic/reload.h"
 #include "client.h"
@@ -181,11 +182,28 @@ static int start(struct daemon *d, struct startup *s)
 			 s->domain, strerror(-r));
 		return r;
 	}
-	r = startup_serve(s, own_bus(d));
+	r = startup_serve(s, own_bus(d), &carrier_local);
 	return r == 0 ? startup_end(s, own_bus(d)) : r;
 }
 
-static int serve(struct daemon *d, struct startup *s)
+/* The module carries the bus; the daemon serves those who speak D-Bus. */
+static int start_module(struct daemon *d, struct startup *s, struct kernel_bus *k)
+{
+	struct bus *bus;
+	int r = kernel_bus_start(k, s->domain, s->bus_name, bus_flags(s->bus_name),
+				 s->change_user ? s->uid : geteuid());
+
+	if (r == 0)
+		r = bus_copy(d, s->bus_name, &bus);
+	if (r < 0)
+		return r;
+	bus->kernel = k;
+	r = startup_serve(s, bus, &carrier_module);
+	return r == 0 ? startup_end(s, bus) : r;
+}
+
+/* @k: a bus of the module; NULL: one of its own */
+static int serve(struct daemon *d, struct startup *s, struct kernel_bus *k)
 {
 	struct signals signals = { .fd = -1 };
 	int r = daemon_init(d);
@@ -195,7 +213,7 @@ static int serve(struct daemon *d, struct startup *s)
 	if (r < 0)
 		log_line("cannot start: %s", strerror(-r));
 	else
-		r = start(d, s);
+		r = k ? start_module(d, s, k) : start(d, s);
 	if (r == 0) {
 		service_notify("READY=1");
 		r = daemon_run(d);
@@ -209,7 +227,7 @@ static int serve(struct daemon *d, struct startup *s)
 static int serve_user(struct startup *s)
 {
 	static struct daemon d;
-	int r = serve(&d, s);
+	int r = serve(&d, s, NULL);
 
 	daemon_deinit(&d);
 	return r;
@@ -223,7 +241,7 @@ static int serve_kernel(struct startup *s)
 	int r;
 
 	block_signals(&set);
-	r = kernel_bus_start(&k, s->domain, s->bus_name, bus_flags(s->bus_name));
+	r = kernel_bus_start(&k, s->domain, s->bus_name, bus_flags(s->bus_name), geteuid());
 	if (r == 0)
 		r = startup_end(s, NULL);
 	if (r == 0) {
@@ -234,6 +252,18 @@ static int serve_kernel(struct startup *s)
 	}
 	kernel_bus_stop(&k);
 	return r < 0;
+}
+
+static int serve_module(struct startup *s)
+{
+	struct kernel_bus k = { .fd = -1 };
+	static struct daemon d;
+	int r;
+
+	r = serve(&d, s, &k);
+	daemon_deinit(&d);
+	kernel_bus_stop(&k);
+	return r;
 }
 
 static int introspect(void)
@@ -271,7 +301,7 @@ int main(int argc, char **argv)
 	bound_heap();
 	r = startup_begin(&s, &o);
 	if (r == 0)
-		r = o.kernel ? serve_kernel(&s) : serve_user(&s);
+		r = !o.kernel ? serve_user(&s) : s.config ? serve_module(&s) : serve_kernel(&s);
 	else
 		r = r == -ENXIO ? 2 : 1;
 	startup_deinit(&s);

@@ -9,7 +9,7 @@
 #include "options.h"
 
 #define SESSION_CONF "/usr/share/dbus-1/session.conf"
-#define SYSTEM_CONF "/usr/share/dbus-1/system.conf"
+#define SYSTEM_CONF  "/usr/share/dbus-1/system.conf"
 
 static const char help_text[] =
 	"Usage: kdbusd [OPTION]...\n"
@@ -143,8 +143,7 @@ static int take_print_address(struct parser *p, const char *name, const char *va
 {
 	p->o->address_fd = 1;
 	if (value && parse_fd(value, &p->o->address_fd) < 0)
-		return -options_usage("--print-address needs a descriptor number, not '%s'",
-				      value);
+		return -options_usage("--print-address needs a descriptor number, not '%s'", value);
 	return 1;
 }
 
@@ -271,7 +270,7 @@ static int parse_engine(struct parser *p)
 {
 	const char *name = p->engine;
 
-	/* The variable is for programs; a D-Bus bus is of the user engine. */
+	/* The variable is for programs: a D-Bus bus is of that engine only if it is said so. */
 	if (!name && !p->o->config_file)
 		name = getenv("KDBUS_ENGINE");
 	if (!name || !*name || !strcmp(name, "user"))
@@ -299,7 +298,6 @@ static bool wants_classic(const struct options *o)
 static int finish(struct parser *p)
 {
 	struct options *o = p->o;
-	int r;
 
 	if (p->session)
 		o->config_file = SESSION_CONF;
@@ -309,11 +307,7 @@ static int finish(struct parser *p)
 		return -options_usage("no configuration of a bus%s: give --session, --system or "
 				      "--config-file=FILE",
 				      "");
-	r = parse_engine(p);
-	if (r > 0 && o->config_file && o->kernel)
-		return -options_usage("a bus of the kernel engine has no D-Bus sockets: drop %s",
-				      "--engine=kernel");
-	return r;
+	return parse_engine(p);
 }
 
 int options_parse(int argc, char **argv, struct options *ret)

@@ -5,12 +5,13 @@
 /*
  * peer.h - a connection of the bus, as other connections meet it
  *
- * 1. There are two kinds: native clients, who have lanes (client.h), and classic ones, who speak
- *    D-Bus over a stream socket (classic/classic.h). Both share ids, names and notifications, which
+ * 1. There are native clients, who have lanes (client.h), and classic ones, who speak D-Bus over a
+ *    stream socket (classic/classic.h). Both share ids, names and notifications, which
  *    are core's; code that needs lanes asks for the kind first.
  * 2. What the socket says is known of a native client from the start, and of a classic one, who
  *    comes and goes faster, when somebody asks: peer_creds(). The rest is read as it is needed
  *    (reading.h).
+ * 3. A native peer on a bus of the module is a third kind (classic/module/module.h).
  */
 
 #include "conn.h"
@@ -24,6 +25,7 @@ struct reading;
 enum peer_kind {
 	PEER_NATIVE,
 	PEER_CLASSIC,
+	PEER_REMOTE,
 };
 
 /*
@@ -36,24 +38,26 @@ enum peer_kind {
  * @callers:	struct link of those who called it through the daemon
  * @calling:	struct link of those it called
  * @owed:	struct call of classic peers that wait for it (classic/reply.c)
+ * @waiting:	names it waits for, where @conn has only those it owns; or NULL
  * @starting, @starting_fds: bytes and descriptors of what it sent to services that are being
  *		started (classic/activate.c)
  */
-#define PEER_FIELDS               \
-	struct core_conn conn;    \
-	enum peer_kind kind;      \
-	bool fake;                \
-	struct daemon *daemon;    \
-	struct creds *creds;      \
-	struct reading *reading;  \
-	struct list_head askers;  \
-	struct account *account;  \
-	char *description;        \
-	struct policy_view *view; \
-	struct rb_root callers;   \
-	struct list_head calling; \
-	struct list_head owed;    \
-	size_t starting;          \
+#define PEER_FIELDS                       \
+	struct core_conn conn;            \
+	enum peer_kind kind;              \
+	bool fake;                        \
+	struct daemon *daemon;            \
+	struct creds *creds;              \
+	struct reading *reading;          \
+	struct list_head askers;          \
+	struct account *account;          \
+	char *description;                \
+	struct policy_view *view;         \
+	struct rb_root callers;           \
+	struct list_head calling;         \
+	struct list_head owed;            \
+	struct core_name_holder *waiting; \
+	size_t starting;                  \
 	unsigned int starting_fds
 
 /**

@@ -133,6 +133,8 @@ int daemon_run(struct daemon *d)
 		n = epoll_wait(d->epoll, events, EVENTS_MAX, busy ? 0 : -1);
 		if (n < 0 && errno != EINTR)
 			return -errno;
+		if (d->classic)
+			classic_look(d->classic);
 		dispatch(d, events, n);
 		busy = work_all(d);
 		finish_round(d);

@@ -90,20 +90,39 @@ static void open_log(const struct startup *s)
 
 /* ---- where the domain is ---- */
 
-static int default_domain(bool kernel, char **ret)
+/* A bus for D-Bus programs is found by its address: it need not have the name that all expect. */
+static int kernel_domain(struct startup *s, unsigned int uid, const char *name)
+{
+	char *taken;
+	int r;
+
+	s->domain = strdup(KERNEL_DOMAIN);
+	if (!s->domain)
+		return -ENOMEM;
+	if (!s->config)
+		return 0;
+	r = asprintf(&taken, "%s/%s", s->domain, s->bus_name);
+	if (r < 0)
+		return -ENOMEM;
+	if (access(taken, F_OK) == 0)
+		snprintf(s->bus_name, sizeof(s->bus_name), "%u-%d-%s", uid, (int)getpid(), name);
+	free(taken);
+	return 0;
+}
+
+static int default_domain(struct startup *s, unsigned int uid, const char *name)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 
-	if (kernel)
-		return asprintf(ret, KERNEL_DOMAIN) < 0 ? -ENOMEM : 0;
-
+	if (s->options->kernel)
+		return kernel_domain(s, uid, name);
 	if (geteuid() == 0)
-		return asprintf(ret, "/run/kdbus") < 0 ? -ENOMEM : 0;
+		return asprintf(&s->domain, "/run/kdbus") < 0 ? -ENOMEM : 0;
 	if (!runtime || !*runtime) {
 		options_usage("no domain: neither %s nor --domain is set", "XDG_RUNTIME_DIR");
 		return -ENXIO;
 	}
-	return asprintf(ret, "%s/kdbus", runtime) < 0 ? -ENOMEM : 0;
+	return asprintf(&s->domain, "%s/kdbus", runtime) < 0 ? -ENOMEM : 0;
 }
 
 /* In a directory where another user could remove it, if there is to be one. */
@@ -129,17 +148,22 @@ static int make_private(struct startup *s)
 
 static int find_domain(struct startup *s)
 {
+	unsigned int uid = (unsigned int)geteuid();
 	bool system = s->options->system;
 
 	if (s->config)
 		system = s->config->type && !strcmp(s->config->type, "system");
-	snprintf(s->bus_name, sizeof(s->bus_name), "%u-%s", (unsigned int)geteuid(),
-		 system ? "system" : "user");
+	/* On the kernel engine the bus is of the user that it is served as. */
+	if (s->change_user && s->options->kernel)
+		uid = s->uid;
+	snprintf(s->bus_name, sizeof(s->bus_name), "%u-%s", uid, system ? "system" : "user");
 	if (s->options->domain) {
 		s->domain = strdup(s->options->domain);
 		return s->domain ? 0 : -ENOMEM;
 	}
-	return s->config ? make_private(s) : default_domain(s->options->kernel, &s->domain);
+	if (s->config && !s->options->kernel)
+		return make_private(s);
+	return default_domain(s, uid, system ? "system" : "user");
 }
 
 /* ---- the way ---- */
@@ -174,10 +198,9 @@ int startup_begin(struct startup *s, const struct options *o)
 	return r == 0 ? find_domain(s) : r;
 }
 
-int startup_serve(struct startup *s, struct bus *bus)
+int startup_serve(struct startup *s, struct bus *bus, const struct carrier *carrier)
 {
-	return s->config ? classic_start(bus, s->config, &carrier_local,
-					 s->options->systemd_activation) :
+	return s->config ? classic_start(bus, s->config, carrier, s->options->systemd_activation) :
 			   0;
 }
 

@@ -45,8 +45,8 @@ struct startup {
 /* Before there are threads. Return: 0; negative errno. Deinit it in any case. */
 int startup_begin(struct startup *s, const struct options *o);
 /* The bus is there: serve classic peers, if that was asked for. */
-int startup_serve(struct startup *s, struct bus *bus);
-/* All sockets are there; @bus is NULL on the kernel engine. */
+int startup_serve(struct startup *s, struct bus *bus, const struct carrier *carrier);
+/* All sockets are there; @bus is NULL where the module alone serves. */
 int startup_end(struct startup *s, const struct bus *bus);
 void startup_deinit(struct startup *s);
 

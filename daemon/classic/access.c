@@ -152,6 +152,21 @@ int access_renew(struct cpeer *c)
 	return 0;
 }
 
+/*
+ * One that does not show who it is is nobody in particular; but where the policy makes a difference
+ * between users, that must not be a way around it.
+ */
+static struct policy_view *view_of_nobody(struct classic *k, struct peer *p)
+{
+	struct policy *policy = k->config->policy;
+
+	if (policy_has_users(policy) || policy_has_groups(policy) || policy_has_console(policy))
+		return NULL;
+	if (make_view(policy, (uid_t)-1, NULL, 0, &p->view) < 0)
+		p->view = NULL;
+	return p->view;
+}
+
 /* A native peer has a view as soon as its messages meet classic ones. */
 static struct policy_view *view_of(struct classic *k, struct peer *p)
 {
@@ -163,7 +178,7 @@ static struct policy_view *view_of(struct classic *k, struct peer *p)
 		return p->view;
 	creds = k->carrier->creds(p);
 	if (!creds)
-		return NULL;
+		return view_of_nobody(k, p);
 	gids = calloc(creds->core.n_groups + 1, sizeof(*gids));
 	if (!gids)
 		return NULL;
@@ -409,13 +424,19 @@ static void log_refusal(const struct peer *from, const struct cmsg *m, const cha
 			const struct policy_rule *rule)
 {
 	const char *to = m->header.destination.s ? m->header.destination.s : "all";
-	char name[CLASSIC_UNIQUE_MAX], where[256] = "no rule allows it";
+	char name[CLASSIC_UNIQUE_MAX], where[256] = "no rule allows it", text[1024];
+	/* They are not slowed down by the refusal: the message is there already. */
+	static struct log_rate of_remotes;
 
 	if (rule)
 		snprintf(where, sizeof(where), "by the rule at %s:%u", rule->file, rule->line);
-	log_line("%s: %s from %s to %s, interface %s, member %s: %s", what, type_name(m),
-		 unique_name(from, name).s, to, or_unset(m->header.interface),
+	snprintf(text, sizeof(text), "%s: %s from %s to %s, interface %s, member %s: %s", what,
+		 type_name(m), unique_name(from, name).s, to, or_unset(m->header.interface),
 		 or_unset(m->header.member), where);
+	if (from->kind == PEER_REMOTE)
+		log_sparingly(&of_remotes, "%s", text);
+	else
+		log_line("%s", text);
 }
 
 static bool refuse(struct peer *from, struct peer *to, const struct cmsg *m,
@@ -465,6 +486,22 @@ static bool may_receive(struct policy_view *view, struct peer *from, struct peer
 	return v.allowed || refuse(from, to, m, view, POLICY_RECEIVE, other, v);
 }
 
+/* There is no view of one of them: it does not say who it is, or there is no memory. */
+static bool refuse_unknown(struct peer *from, struct peer *to, struct cmsg *m)
+{
+	struct cpeer *c = classic_peer(from);
+
+	if (c)
+		access_complain(c, to, m, DBUS_ERROR("AccessDenied"),
+				"Rejected send message: the receiver does not show who it is", 0);
+	return false;
+}
+
+bool access_may_send_anything(struct classic *k, struct peer *p)
+{
+	return is_free(view_of(k, p), POLICY_SEND);
+}
+
 bool access_may_pass(struct peer *from, struct peer *to, struct cmsg *m)
 {
 	struct classic *k = front_end(from);
@@ -473,7 +510,7 @@ bool access_may_pass(struct peer *from, struct peer *to, struct cmsg *m)
 	if (is_free(sends, POLICY_SEND) && (!to || is_free(receives, POLICY_RECEIVE)))
 		return true;
 	if (!sends || (to && !receives))
-		return false;
+		return refuse_unknown(from, to, m);
 	describe(m, to && is_reply(m), false);
 	return may_send(sends, from, to, m) && (!to || may_receive(receives, from, to, m));
 }

@@ -26,6 +26,8 @@ void access_end(struct peer *p);
 bool access_may_own(struct cpeer *c, const char *name);
 /* @to NULL: whom the message names: the driver, or a service to be started */
 bool access_may_pass(struct peer *from, struct peer *to, struct cmsg *m);
+/* May a native peer send whatever it likes to whomever? */
+bool access_may_send_anything(struct classic *k, struct peer *p);
 /* A signal without a destination: may its sender send it to native peers? */
 bool access_may_broadcast(struct cpeer *from, struct cmsg *m);
 /* May it get a broadcast? @m->from NULL: of the driver */

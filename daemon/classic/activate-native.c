@@ -32,6 +32,11 @@ struct native_wait {
 	u64 record[];
 };
 
+static struct native_wait *message_of(const struct waiter *w)
+{
+	return w->native;
+}
+
 /* ---- the stand-in ---- */
 
 static int init_standin(struct peer *p, struct bus *bus)
@@ -150,9 +155,9 @@ static int make_waiter(const struct relay *relay, struct waiter **ret)
 	if (!w)
 		return -ENOMEM;
 	w->from = relay->from;
-	w->held = sizeof(*w) + sizeof(*w->native) + record_size(relay);
+	w->held = sizeof(*w) + sizeof(struct native_wait) + record_size(relay);
 	w->held_fds = relay->n_fds;
-	w->native = calloc(1, sizeof(*w->native) + record_size(relay));
+	w->native = calloc(1, sizeof(struct native_wait) + record_size(relay));
 	r = w->native ? account_hold(relay->from->account, w->held) : -ENOMEM;
 	if (r < 0) {
 		free(w->native);
@@ -179,7 +184,7 @@ static int hold(struct activation *a, const struct relay *relay)
 		r = make_waiter(relay, &w);
 	if (r)
 		return r;
-	r = w->native->call ? link_call(relay->from, a->standin) : 0;
+	r = message_of(w)->call ? link_call(relay->from, a->standin) : 0;
 	if (r < 0) {
 		native_wait_free(w);
 		free(w);
@@ -280,7 +285,7 @@ void native_wait_deliver(struct waiter *w, struct peer *owner)
 
 void native_wait_fail(struct activation *a, struct waiter *w, const char *error, const char *text)
 {
-	if (w->native->call && core_conn_alive(&w->from->conn))
+	if (message_of(w)->call && core_conn_alive(&w->from->conn))
 		driver_error_native(a->classic, a->standin, w->from,
-				    (uint32_t)w->native->cookie, error, text);
+				    (uint32_t)message_of(w)->cookie, error, text);
 }

@@ -21,7 +21,8 @@ enum {
 /**
  * struct waiter - somebody who waits for an activation
  * @entry:   in activation.waiters, in the order in which they asked
- * @from:    who; a native peer's message is in @native
+ * @from:    who
+ * @native:  of a native peer: what its carrier has of it
  * @serial:  of his call or message
  * @start:   it is a StartServiceByName, and nothing else is held
  * @quiet:   he wants no reply
@@ -32,7 +33,7 @@ enum {
 struct waiter {
 	struct list_head entry;
 	struct peer *from;
-	struct native_wait *native;
+	void *native;
 	uint32_t serial;
 	bool start;
 	bool quiet;

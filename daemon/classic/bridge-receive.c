@@ -34,20 +34,6 @@ static u64 payload_size(const struct core_msg *m)
 	return size;
 }
 
-static int read_memfd(int fd, u64 start, unsigned char *to, size_t size)
-{
-	size_t have = 0;
-	ssize_t n;
-
-	while (have < size) {
-		n = pread(fd, to + have, size - have, (off_t)(start + have));
-		if (n <= 0)
-			return -EBADMSG;
-		have += (size_t)n;
-	}
-	return 0;
-}
-
 /**
  * struct part - a piece of the payload
  * @area:	where it is; NULL: in @memfd from @start on, or nowhere: zeroes
@@ -87,7 +73,7 @@ static int read_part(const struct part *part, u64 at, unsigned char *to, size_t 
 	if (part->area)
 		memcpy(to, part->area + at, size);
 	else if (part->memfd >= 0)
-		return read_memfd(part->memfd, part->start + at, to, size);
+		return incoming_read_memfd(part->memfd, part->start + at, to, size);
 	else
 		memset(to, 0, size);
 	return 0;

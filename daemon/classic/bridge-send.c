@@ -34,11 +34,9 @@ static int make_payload(struct outgoing *o)
 	o->relay.payload = m->head;
 	if (m->joined)
 		return 0;
-	o->payload = malloc(o->size);
+	o->payload = outgoing_joined(m);
 	if (!o->payload)
 		return -ENOMEM;
-	memcpy(o->payload, m->head, m->head_len);
-	memcpy(o->payload + m->head_len, m->body, m->header.frame.body_len);
 	o->relay.payload = o->payload;
 	return 0;
 }

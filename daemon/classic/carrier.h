@@ -6,8 +6,8 @@
  * carrier.h - how the front-end reaches the bus that its peers are on
  *
  * 1. A carrier is the bus behind the front-end: this daemon's own engine (local.c, and bridge.h for
- *    its messages). It decides who is on the bus and who owns which name, keeps the roster
- *    (roster.h), and takes messages for native peers.
+ *    its messages), or one of the module (module/module.h). It decides who is on the bus and who
+ *    owns which name, keeps the roster (roster.h), and takes messages for native peers.
  * 2. Messages between classic peers do not reach it.
  * 3. Whatever changes, the carrier tells: driver_owner_changed() of names and of native peers,
  *    activate_owned() of names that somebody may wait for. It has done so when the call that
@@ -22,6 +22,10 @@
 /**
  * struct carrier - what a bus does for the front-end
  *
+ * @start, @stop: begin and end with it; NULL: there is nothing to do. @start logs why it fails
+ * @look:	see what the bus has for it, or NULL
+ * @settle:	at the end of a round: what was queued has been sent, or NULL
+ *
  * @join:	Hello: make a peer that authenticated a connection of the bus. 0; -ENOMEM; what the
  *		bus says
  * @leave:	end that, with everything that follows: its names go, who waits for it is told
@@ -32,7 +36,8 @@
  * @each_claim:	who owns a name and who waits for it, in that order
  *
  * @is_called:	may @from have a call of native @to to answer?
- * @send:	a message for a native peer, the policy asked, with a head. 0; negative errno
+ * @send:	a message for a native peer, the policy asked, with a head. 0; -ESTALE: the
+ *		roster is behind, look; other errno
  * @answer:	an answer of the bus itself to a native peer, as from @from, whom it has called
  * @show:	what goes between two classic peers, to native monitors; @m has a head
  * @broadcast:	a signal, to native peers with a match for it
@@ -47,6 +52,11 @@
  *		(waiter.native)
  */
 struct carrier {
+	int (*start)(struct classic *k);
+	void (*stop)(struct classic *k);
+	void (*look)(struct classic *k);
+	void (*settle)(struct classic *k);
+
 	int (*join)(struct cpeer *c);
 	void (*leave)(struct cpeer *c);
 	int (*acquire)(struct cpeer *c, const char *name, uint64_t flags, uint64_t *ret_flags);
@@ -75,5 +85,7 @@ struct carrier {
 
 /* The engine of this daemon (local.c) */
 extern const struct carrier carrier_local;
+/* kdbus.ko (module/) */
+extern const struct carrier carrier_module;
 
 #endif

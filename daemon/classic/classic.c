@@ -9,6 +9,7 @@
 
 #include "activate.h"
 #include "access.h"
+#include "carrier.h"
 #include "classic.h"
 #include "driver.h"
 #include "input.h"
@@ -60,7 +61,6 @@ static int init(struct classic *k)
 	bool more;
 	int r = make_buffers(k);
 
-	make_guid(k);
 	if (r == 0)
 		r = make_hash_key(k);
 	if (r == 0)
@@ -75,6 +75,9 @@ static int init(struct classic *k)
 		r = services_start(k);
 	if (r == 0)
 		r = watch_renew(k, &more);
+	if (r == 0 && k->carrier->start)
+		r = k->carrier->start(k);
+	make_guid(k);
 	return r == 0 ? listen_start(k) : r;
 }
 
@@ -102,6 +105,8 @@ void classic_end_round(struct classic *k)
 {
 	classic_flush(k);
 	keep_aging(k);
+	if (k->carrier->settle)
+		k->carrier->settle(k);
 }
 
 int classic_start(struct bus *bus, struct config *config, const struct carrier *carrier,
@@ -152,6 +157,8 @@ void classic_stop(struct bus *bus)
 	activations_free(k);
 	watch_stop(k);
 	services_free(k->services);
+	if (k->carrier->stop)
+		k->carrier->stop(k);
 	timer_stop(k);
 	access_stop(k);
 	cbuf_unref(k->out_large);
@@ -166,6 +173,12 @@ void classic_stop(struct bus *bus)
 	bus->classic = NULL;
 	bus->daemon->classic = NULL;
 	free(k);
+}
+
+void classic_look(struct classic *k)
+{
+	if (k->carrier->look)
+		k->carrier->look(k);
 }
 
 void classic_bury(struct classic *k)

@@ -49,6 +49,7 @@ struct carrier;
 struct classic;
 struct cpeer;
 struct dbusp_match;
+struct link_to_module;
 struct listener;
 struct matches;
 struct oblock;
@@ -186,6 +187,7 @@ enum cpeer_state {
  * @visited:	last search that found it
  * @calls:	struct call it made and waits for (reply.c)
  * @n_calls:	how many
+ * @link:	what it has on a bus of the module (module/module.h)
  */
 struct cpeer {
 	PEER;
@@ -222,6 +224,7 @@ struct cpeer {
 	uint64_t visited;
 	struct rb_root calls;
 	unsigned int n_calls;
+	struct link_to_module *link;
 };
 
 /* Of a connection that is known to be classic */
@@ -244,7 +247,7 @@ static inline struct dbusp_str cpeer_name(const struct cpeer *c)
 /**
  * struct classic - the front-end of a bus
  * @daemon, @bus: whose
- * @carrier:	what the bus does for it (carrier.h)
+ * @carrier, @carrier_data: what the bus does for it (carrier.h)
  * @config:	configuration; never NULL once started
  * @services:	what can be activated (service-file.h)
  * @activations: what is being started, and the messages that wait for it (activate.h)
@@ -279,6 +282,7 @@ struct classic {
 	struct daemon *daemon;
 	struct bus *bus;
 	const struct carrier *carrier;
+	void *carrier_data;
 	struct config *config;
 	struct services *services;
 	struct activations *activations;
@@ -343,6 +347,8 @@ int classic_start(struct bus *bus, struct config *config, const struct carrier *
  */
 void classic_stop(struct bus *bus);
 
+/* At the beginning of a round: see what the bus has for it. */
+void classic_look(struct classic *k);
 /* Before the commit of a round: bury the doomed, which may doom more. */
 void classic_bury(struct classic *k);
 /* After it: send what was queued. */
@@ -475,7 +481,9 @@ int reply_expect(struct cpeer *caller, struct peer *callee, uint32_t serial);
 void reply_forget(struct cpeer *caller, uint32_t serial);
 /* Does @caller wait for this from @callee? */
 bool reply_is_expected(struct cpeer *caller, const struct peer *callee, uint32_t serial);
-/* The same, and it does no longer. */
+/* Does it wait for a reply to this of any native peer? */
+bool reply_awaits_native(struct cpeer *caller, uint32_t serial);
+/* Does @caller wait for this from @callee, and does no longer? */
 bool reply_take(struct cpeer *caller, const struct peer *callee, uint32_t serial);
 /* What was to come from @from comes from @to. */
 void replies_move(struct peer *from, struct peer *to);

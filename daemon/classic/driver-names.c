@@ -118,10 +118,28 @@ static bool may_join(struct driver_call *call)
 	return true;
 }
 
+/* What the bus says */
+static void refuse_join(struct driver_call *call, int error)
+{
+	if (error == -ENOMEM)
+		driver_error(call->from, call->m, DBUS_ERROR("NoMemory"),
+			     "Memory allocation failure");
+	else if (error == -EMFILE || error == -ENFILE)
+		driver_error(call->from, call->m, DBUS_ERROR("LimitsExceeded"),
+			     "The bus takes no more connections");
+	else if (error == -EPERM || error == -EACCES)
+		driver_error(call->from, call->m, DBUS_ERROR("AccessDenied"),
+			     "The bus does not let the daemon connect for others");
+	else
+		driver_error(call->from, call->m, DBUS_ERROR("Failed"), "Cannot connect: %s",
+			     strerror(-error));
+}
+
 /* The answer comes before NameAcquired, and both before anything else. */
 static void hello(struct driver_call *call)
 {
 	struct cpeer *c = call->from;
+	int r;
 
 	if (c->state != CPEER_NEW) {
 		driver_error(c, call->m, DBUS_ERROR("Failed"), "Already handled an Hello message");
@@ -129,8 +147,9 @@ static void hello(struct driver_call *call)
 	}
 	if (!may_join(call))
 		return;
-	if (cpeer_join(c) < 0) {
-		driver_error(c, call->m, DBUS_ERROR("NoMemory"), "Memory allocation failure");
+	r = cpeer_join(c);
+	if (r < 0) {
+		refuse_join(call, r);
 		return;
 	}
 	call->m->sender = cpeer_name(c);
@@ -210,6 +229,9 @@ static void request_name(struct driver_call *call)
 	r = carrier->acquire(c, name.s, kdbus_flags(flags), &result);
 	if (r == 0 || r == -EEXIST)
 		reply_u32(call, r == 0 ? request_result(result, owned) : REQUEST_EXISTS);
+	else if (r == -E2BIG)
+		driver_error(c, call->m, DBUS_ERROR("LimitsExceeded"),
+			     "The bus lets a connection own no more names");
 	else
 		driver_error(c, call->m, DBUS_ERROR("NoMemory"), "Memory allocation failure");
 }

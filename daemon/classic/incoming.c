@@ -3,9 +3,24 @@
 #include "incoming.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #include "access.h"
 #include "dbus/body.h"
+
+int incoming_read_memfd(int fd, u64 start, unsigned char *to, size_t size)
+{
+	size_t have = 0;
+	ssize_t n;
+
+	while (have < size) {
+		n = pread(fd, to + have, size - have, (off_t)(start + have));
+		if (n <= 0)
+			return -EBADMSG;
+		have += (size_t)n;
+	}
+	return 0;
+}
 
 static int room(struct incoming *in)
 {

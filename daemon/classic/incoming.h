@@ -69,4 +69,7 @@ int incoming_admit(struct incoming *in, struct cpeer *to);
 int incoming_deliver(struct incoming *in, struct cpeer *to);
 void incoming_end(struct incoming *in);
 
+/* For @read: a piece of a payload memfd, as of @start. 0; -EBADMSG: it is not there */
+int incoming_read_memfd(int fd, u64 start, unsigned char *to, size_t size);
+
 #endif

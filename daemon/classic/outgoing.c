@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -17,6 +18,17 @@
 size_t outgoing_size(const struct cmsg *m)
 {
 	return m->head_len + m->header.frame.body_len;
+}
+
+unsigned char *outgoing_joined(const struct cmsg *m)
+{
+	unsigned char *payload = malloc(outgoing_size(m));
+
+	if (!payload)
+		return NULL;
+	memcpy(payload, m->head, m->head_len);
+	memcpy(payload + m->head_len, m->body, m->header.frame.body_len);
+	return payload;
 }
 
 int outgoing_memfd(const struct cmsg *m)

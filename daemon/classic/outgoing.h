@@ -17,6 +17,8 @@
 
 /* Bytes of the payload */
 size_t outgoing_size(const struct cmsg *m);
+/* The payload in one piece, to be freed; NULL: no memory */
+unsigned char *outgoing_joined(const struct cmsg *m);
 /* The payload as a sealed memfd; negative errno */
 int outgoing_memfd(const struct cmsg *m);
 /* All of the header but its size; flags of a call, cookies */

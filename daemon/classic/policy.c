@@ -183,7 +183,7 @@ static int find_section(struct policy *p, enum policy_context context, uint32_t 
 static int intern_strings(struct policy *p, struct policy_entry *e)
 {
 	const char **fields[] = {
-		[POLICY_PATH] = &e->rule.path,	     [POLICY_INTERFACE] = &e->rule.interface,
+		[POLICY_PATH] = &e->rule.path,	   [POLICY_INTERFACE] = &e->rule.interface,
 		[POLICY_MEMBER] = &e->rule.member, [POLICY_ERROR] = &e->rule.error,
 		[POLICY_NAME] = &e->rule.name,
 	};
@@ -279,8 +279,8 @@ static bool is_about(const struct policy_rule *rule, uid_t uid, const gid_t *gid
 						   has_gid(gids, n_gids, rule->id);
 }
 
-struct policy_verdict policy_may_connect(const struct policy *p, uid_t uid,
-					 const gid_t *gids, size_t n_gids, bool owner)
+struct policy_verdict policy_may_connect(const struct policy *p, uid_t uid, const gid_t *gids,
+					 size_t n_gids, bool owner)
 {
 	static const enum policy_context order[] = { POLICY_DEFAULT, POLICY_MANDATORY };
 	struct policy_verdict v = { .allowed = owner };
@@ -296,6 +296,16 @@ struct policy_verdict policy_may_connect(const struct policy *p, uid_t uid,
 		}
 	}
 	return v;
+}
+
+bool policy_has_users(const struct policy *p)
+{
+	uint32_t i;
+
+	for (i = 0; i < p->n_sections; i++)
+		if (p->sections[i].context == POLICY_USER)
+			return true;
+	return false;
 }
 
 bool policy_has_groups(const struct policy *p)

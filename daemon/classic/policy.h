@@ -201,6 +201,8 @@ int policy_append(struct policy *policy, struct policy *other);
 struct policy_verdict policy_may_connect(const struct policy *policy, uid_t uid,
 					 const gid_t *gids, size_t n_gids, bool owner);
 
+/* Are there sections for users? */
+bool policy_has_users(const struct policy *policy);
 /* Does anything depend on groups? If not, nobody needs to find them out. */
 bool policy_has_groups(const struct policy *policy);
 /* Are there sections for who is at the console? If not, nobody needs to find out. */

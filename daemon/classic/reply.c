@@ -159,6 +159,13 @@ bool reply_is_expected(struct cpeer *caller, const struct peer *callee, uint32_t
 	return call && call->callee == callee;
 }
 
+bool reply_awaits_native(struct cpeer *caller, uint32_t serial)
+{
+	const struct call *call = lookup(caller, serial);
+
+	return call && call->callee->kind != PEER_CLASSIC;
+}
+
 bool reply_take(struct cpeer *caller, const struct peer *callee, uint32_t serial)
 {
 	struct call *call = lookup(caller, serial);

@@ -37,7 +37,8 @@ static inline bool peer_owns(const struct peer *p, const char *name)
 /* Does it own or wait for it? */
 static inline bool peer_claims(const struct peer *p, const char *name)
 {
-	return core_name_holder_find(&p->conn.names, name);
+	return core_name_holder_find(&p->conn.names, name) ||
+	       (p->waiting && core_name_holder_find(p->waiting, name));
 }
 
 /**
@@ -49,24 +50,29 @@ static inline bool peer_claims(const struct peer *p, const char *name)
  */
 static inline const char *peer_next_name(const struct peer *p, bool waiting, void **cursor)
 {
-	const struct list_head *head = &p->conn.names.records;
-	struct list_head *at = *cursor ? *cursor : (struct list_head *)head;
+	const struct list_head *owns = &p->conn.names.records;
+	const struct list_head *waits = waiting && p->waiting ? &p->waiting->records : NULL;
+	const struct list_head *at = *cursor ? *cursor : owns;
 	const struct core_name_record *record;
 
-	for (at = at->next; at != head; at = at->next) {
+	for (;;) {
+		at = at->next;
+		if (at == owns && waits)
+			at = waits->next;
+		if (at == owns || at == waits)
+			return NULL;
 		record = list_entry(at, struct core_name_record, holder_entry);
-		if (!waiting && !core_name_record_owns(record))
-			continue;
-		*cursor = at;
-		return record->name->name;
+		if (waiting || core_name_record_owns(record))
+			break;
 	}
-	return NULL;
+	*cursor = (void *)at;
+	return record->name->name;
 }
 
 /* Names it owns or waits for */
 static inline unsigned int peer_count_names(const struct peer *p)
 {
-	return p->conn.names.count;
+	return p->conn.names.count + (p->waiting ? p->waiting->count : 0);
 }
 
 #endif

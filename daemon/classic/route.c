@@ -110,6 +110,9 @@ static void refuse_native(struct cpeer *from, const struct cmsg *m, int error)
 			     "\"%s\" does not take this many Unix file descriptors", to);
 	else if (error == -ETOOMANYREFS)
 		driver_error(from, m, DBUS_ERROR("LimitsExceeded"), "%s", UNDELIVERED_TEXT);
+	else if (error == -EMLINK)
+		driver_error(from, m, DBUS_ERROR("LimitsExceeded"),
+			     "The bus keeps track of no more calls of \"%s\"", from->name);
 	else if (error == -ENOBUFS || error == -EXFULL)
 		driver_error(from, m, DBUS_ERROR("LimitsExceeded"),
 			     "The message queue of \"%s\" is full", to);
@@ -122,27 +125,31 @@ static void refuse_native(struct cpeer *from, const struct cmsg *m, int error)
 			     "The message cannot be delivered to \"%s\": %s", to, strerror(-error));
 }
 
-static void send_native(struct cpeer *from, struct peer *to, struct cmsg *m)
+/* -ESTALE: the roster is behind, and nothing was sent; else the sender knows. */
+static int send_native(struct cpeer *from, struct peer *to, struct cmsg *m)
 {
 	bool call = cmsg_wants_reply(m);
 	int r;
 
 	if (!access_may_pass(&from->peer, to, m))
-		return;
+		return 0;
 	r = call ? reply_expect(from, to, m->header.frame.serial) : 0;
 	if (r < 0) {
 		route_refuse_call(from, m, r);
-		return;
+		return 0;
 	}
 	r = cmsg_head(from->classic, m);
 	if (r == 0)
 		r = from->classic->carrier->send(from, to, m);
 	if (r == 0)
-		return;
+		return 0;
 	if (call)
 		reply_forget(from, m->header.frame.serial);
-	if (m->header.frame.type == DBUSP_METHOD_CALL)
+	if (r == -EBADSLT)
+		access_refuse_reply(from, to, m);
+	else if (r != -ESTALE && m->header.frame.type == DBUSP_METHOD_CALL)
 		refuse_native(from, m, r);
+	return r == -ESTALE ? r : 0;
 }
 
 /* ---- unicast: the way ---- */
@@ -158,18 +165,24 @@ static bool is_wanted(struct cpeer *from, struct peer *to, const struct cmsg *m)
 		   from->classic->carrier->is_called(to, &from->peer);
 }
 
-void route_to(struct cpeer *from, struct peer *to, struct cmsg *m)
+/* As send_native() */
+static int try_to(struct cpeer *from, struct peer *to, struct cmsg *m)
 {
 	struct cpeer *c = classic_peer(to);
 
-	if (!is_wanted(from, to, m)) {
+	if (!is_wanted(from, to, m))
 		access_refuse_reply(from, to, m);
-		return;
-	}
-	if (c)
+	else if (c)
 		deliver(from, c, m);
 	else
-		send_native(from, to, m);
+		return send_native(from, to, m);
+	return 0;
+}
+
+void route_to(struct cpeer *from, struct peer *to, struct cmsg *m)
+{
+	if (try_to(from, to, m) < 0 && m->header.frame.type == DBUSP_METHOD_CALL)
+		refuse_native(from, m, -ESRCH);
 }
 
 /* ---- broadcast ---- */
@@ -222,13 +235,24 @@ static void no_such_name(struct cpeer *from, const struct cmsg *m)
 			     "The name %s was not provided by any .service files", name.s);
 }
 
+#define TRIES_MAX 8 /* of a name that changes hands all the time */
+
 static void route_unicast(struct cpeer *c, struct cmsg *m)
 {
-	struct peer *to = route_find(c->classic, m->header.destination);
+	struct peer *to;
+	int i;
 
-	if (to)
-		route_to(c, to, m);
-	else if (m->header.frame.flags & DBUSP_NO_AUTO_START || !activate_for_message(c, m))
+	for (i = 0; i < TRIES_MAX && cpeer_alive(c); i++) {
+		to = route_find(c->classic, m->header.destination);
+		if (!to)
+			break;
+		if (try_to(c, to, m) == 0)
+			return;
+		classic_look(c->classic);
+	}
+	if (!cpeer_alive(c))
+		return;
+	if (m->header.frame.flags & DBUSP_NO_AUTO_START || !activate_for_message(c, m))
 		no_such_name(c, m);
 }
 
