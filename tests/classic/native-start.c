@@ -81,6 +81,7 @@ static int start(void **state)
 	snprintf(text, sizeof(text), config, folder, LIMIT);
 	own_bus_start(&bus, text, 0);
 	native_path = bus.native;
+	native_learn_names();
 	return 0;
 }
 
@@ -97,8 +98,8 @@ static int stop(void **state)
 
 /* ---- calls of the service ---- */
 
-static uint8_t *call_message(const char *name, const char *member, uint32_t serial,
-			     bool reply, const char *text, size_t *ret_len)
+static uint8_t *call_message(const char *name, const char *member, uint32_t serial, bool reply,
+			     const char *text, size_t *ret_len)
 {
 	return native_message((struct dbusp_desc){ .type = DBUSP_METHOD_CALL,
 						   .flags = reply ? 0 : DBUSP_NO_REPLY_EXPECTED,
@@ -113,13 +114,12 @@ static uint8_t *call_message(const char *name, const char *member, uint32_t seri
 static int send_flags(struct libkdbus *h, const char *name, const char *member, uint32_t serial,
 		      const char *text, uint64_t flags)
 {
-	const struct native_send how = { .dst_id = KDBUS_DST_ID_NAME,
-					 .dst_name = name,
-					 .flags = flags,
-					 .cookie = serial };
+	const struct native_send how = {
+		.dst_id = KDBUS_DST_ID_NAME, .dst_name = name, .flags = flags, .cookie = serial
+	};
 	size_t len;
-	uint8_t *data = call_message(name, member, serial, flags & KDBUS_MSG_EXPECT_REPLY, text,
-				     &len);
+	uint8_t *data =
+		call_message(name, member, serial, flags & KDBUS_MSG_EXPECT_REPLY, text, &len);
 	int r = native_send(h, &how, data, len);
 
 	free(data);
@@ -322,12 +322,14 @@ static void test_descriptor_waits(void **state)
 							    .member = DBUSP_STR("Take") },
 				       "here", &len);
 
-	assert_int_equal(native_send(h, &(struct native_send){ .dst_name = "org.example.Takes",
-							       .flags = KDBUS_MSG_EXPECT_REPLY,
-							       .cookie = 6,
-							       .fds = &fd,
-							       .n_fds = 1 },
-				     data, len), 0);
+	assert_int_equal(native_send(h,
+				     &(struct native_send){ .dst_name = "org.example.Takes",
+							    .flags = KDBUS_MSG_EXPECT_REPLY,
+							    .cookie = 6,
+							    .fds = &fd,
+							    .n_fds = 1 },
+				     data, len),
+			 0);
 	assert_int_equal(libkdbus_acquire(owner, "org.example.Takes", 0, NULL), 0);
 	msg = native_next(owner);
 	item = libkdbus_item_find(msg, sizeof(*msg), KDBUS_ITEM_FDS);
@@ -355,6 +357,12 @@ static void test_sender_leaves(void **state)
 	libkdbus_close(h);
 	assert_int_equal(libkdbus_acquire(owner, "org.example.Leaves", 0, NULL), 0);
 	msg = native_next(owner);
+	/* In the module a message is its receiver's, whatever becomes of its sender. */
+	if (native_on_module()) {
+		assert_string_equal(native_text(owner, msg, &header), "gone");
+		libkdbus_done(owner, msg);
+		msg = native_next(owner);
+	}
 	assert_string_equal(native_text(owner, msg, &header), "there");
 	libkdbus_done(owner, msg);
 	libkdbus_close(owner);
@@ -383,23 +391,53 @@ static void test_service_fails(void **state)
 static void test_refused_at_once(void **state)
 {
 	struct libkdbus *h = native_join();
-	const struct native_send how = { .dst_name = "org.example.Missing", .cookie = 1 };
+	struct native_send how = { .dst_name = "org.example.Missing", .cookie = 1 };
 
 	assert_int_equal(send_call(h, "org.example.Nobody", 1, "hello"), -ESRCH);
+	/* On a bus of the module a message waits at an activator, and is refused from there. */
 	assert_int_equal(send_flags(h, "org.example.Missing", "Echo", 1, "hello",
-				    KDBUS_MSG_EXPECT_REPLY | KDBUS_MSG_NO_AUTO_START), -ESRCH);
-	assert_int_equal(send_call(h, "org.example.Forbidden", 1, "hello"), -EPERM);
-	assert_int_equal(native_send(h, &how, "no D-Bus message", 16), -EBADMSG);
+				    KDBUS_MSG_EXPECT_REPLY | KDBUS_MSG_NO_AUTO_START),
+			 native_on_module() ? -EADDRNOTAVAIL : -ESRCH);
+	assert_int_equal(send_call(h, "org.example.Forbidden", 1, "hello"),
+			 native_on_module() ? 0 : -EPERM);
+	if (native_on_module())
+		want_bus_error(h, 1, ERROR_NAME("AccessDenied"));
+	how.cookie = 2;
+	how.flags = native_on_module() ? KDBUS_MSG_EXPECT_REPLY : 0;
+	assert_int_equal(native_send(h, &how, "no D-Bus message", 16),
+			 native_on_module() ? 0 : -EBADMSG);
+	if (native_on_module())
+		want_bus_error(h, 2, ERROR_NAME("InconsistentMessage"));
+	libkdbus_close(h);
+}
+
+/* What waits counts for the module, as all that it holds for a user. */
+static void test_limits_of_module(void)
+{
+	struct libkdbus *h = native_join();
+
+	assert_int_equal(send_call(h, "org.example.Limit", 1, "small"), 0);
+	assert_int_equal(send_call(h, "org.example.Limit2", 2, "small"), 0);
+	assert_int_equal(send_call(h, "org.example.Limit3", 3, "small"), 0);
+	assert_int_equal(send_call(h, "org.example.Limit4", 4, "small"), 0);
+	want_bus_error(h, 4, ERROR_NAME("LimitsExceeded"));
 	libkdbus_close(h);
 }
 
 static void test_limits(void **state)
 {
-	struct libkdbus *h = native_join(), *owner = native_join();
-	char *text = malloc(LIMIT);
+	struct libkdbus *h, *owner;
+	char *text;
 	struct dbusp_header header;
 	const struct kdbus_msg *msg;
 
+	if (native_on_module()) {
+		test_limits_of_module();
+		return;
+	}
+	h = native_join();
+	owner = native_join();
+	text = malloc(LIMIT);
 	memset(text, 'x', LIMIT - 1);
 	text[LIMIT * 2 / 3] = '\0';
 	assert_int_equal(send_call(h, "org.example.Limit", 1, text), 0);

@@ -22,16 +22,37 @@ struct libkdbus *native_join(void)
 	return h;
 }
 
+/* What is between the id of a connection and the number in its unique name */
+static uint64_t id_of_zero;
+
+void native_learn_names(void)
+{
+	const char name[] = "org.example.LearnsNames";
+	struct libkdbus *h = native_join();
+	struct got g;
+	WITH(p);
+
+	assert_int_equal(libkdbus_acquire(h, name, 0, NULL), 0);
+	want_return(&p, peer_driver(&p, "GetNameOwner", "s", name), &g);
+	id_of_zero = libkdbus_identity(h)->id - strtoull(got_string(&g) + 3, NULL, 10);
+	got_free(&g);
+	peer_close(&p);
+	libkdbus_close(h);
+}
+
 const char *native_name(struct libkdbus *h, char *buf, size_t size)
 {
-	/* The first id of the domain is that of the bus. */
-	snprintf(buf, size, ":1.%llu", (unsigned long long)libkdbus_identity(h)->id - 2);
+	if (!id_of_zero)
+		native_learn_names();
+	snprintf(buf, size, ":1.%llu", (unsigned long long)(libkdbus_identity(h)->id - id_of_zero));
 	return buf;
 }
 
 uint64_t native_id_of(const struct peer *p)
 {
-	return strtoull(p->name + 3, NULL, 10) + 2;
+	if (!id_of_zero)
+		native_learn_names();
+	return strtoull(p->name + 3, NULL, 10) + id_of_zero;
 }
 
 uint64_t native_deadline(void)
@@ -69,8 +90,8 @@ static void put_bloom(struct libkdbus_builder *b, struct libkdbus *h, const uint
 	struct dbusp_args args;
 
 	memset(filter, 0, sizeof(*filter) + size);
-	assert_int_equal(dbusp_header_parse(&header, data, DBUSP_MESSAGE_MAX, DBUSP_MESSAGE_MAX,
-					    NULL), 0);
+	assert_int_equal(
+		dbusp_header_parse(&header, data, DBUSP_MESSAGE_MAX, DBUSP_MESSAGE_MAX, NULL), 0);
 	dbusp_args_init(&args, &header, data + header.frame.header_len);
 	dbusp_bloom_filter(&bloom, &header, &args);
 }
@@ -131,6 +152,24 @@ const struct kdbus_msg *native_next(struct libkdbus *h)
 	return msg;
 }
 
+const struct kdbus_msg *native_next_said(struct libkdbus *h)
+{
+	const struct kdbus_msg *msg = native_next(h);
+
+	while (msg->src_id == KDBUS_SRC_ID_KERNEL) {
+		libkdbus_done(h, msg);
+		msg = native_next(h);
+	}
+	return msg;
+}
+
+bool native_on_module(void)
+{
+	const char *engine = getenv("KDBUS_ENGINE");
+
+	return engine && !strcmp(engine, "kernel");
+}
+
 const char *native_text(struct libkdbus *h, const struct kdbus_msg *msg,
 			struct dbusp_header *ret_header)
 {
@@ -149,8 +188,7 @@ const char *native_text(struct libkdbus *h, const struct kdbus_msg *msg,
 		close(item->memfd.fd);
 	assert_int_equal(dbusp_header_parse(ret_header, data, size, DBUSP_MESSAGE_MAX, NULL), 0);
 	assert_int_equal(ret_header->frame.total_len, size);
-	dbusp_reader_init(&reader, ret_header,
-			  (const char *)data + ret_header->frame.header_len);
+	dbusp_reader_init(&reader, ret_header, (const char *)data + ret_header->frame.header_len);
 	if (dbusp_reader_type(&reader) == 's')
 		assert_int_equal(dbusp_read_text(&reader, 's', &text), 0);
 	return text.s;
@@ -165,9 +203,11 @@ void native_reply(struct libkdbus *h, const struct kdbus_msg *call, uint64_t coo
 	size_t len;
 	uint8_t *data = native_message(desc, text, &len);
 
-	assert_int_equal(native_send(h, &(struct native_send){ .dst_id = call->src_id,
-							       .cookie = cookie,
-							       .cookie_reply = call->cookie },
-				     data, len), 0);
+	assert_int_equal(native_send(h,
+				     &(struct native_send){ .dst_id = call->src_id,
+							    .cookie = cookie,
+							    .cookie_reply = call->cookie },
+				     data, len),
+			 0);
 	free(data);
 }

@@ -11,6 +11,8 @@
 extern const char *native_path;
 
 struct libkdbus *native_join(void);
+/* Find out which id has which unique name; the two below do so if nobody has. */
+void native_learn_names(void);
 /* Its unique name as classic peers know it */
 const char *native_name(struct libkdbus *h, char *buf, size_t size);
 /* The connection id of a classic peer */
@@ -32,8 +34,12 @@ struct native_send {
 };
 
 int native_send(struct libkdbus *h, const struct native_send *s, const void *data, size_t len);
+/* Is the bus one of the module? */
+bool native_on_module(void);
 /* The next message, whatever it is */
 const struct kdbus_msg *native_next(struct libkdbus *h);
+/* The next message of a peer: what the bus itself tells is passed over. */
+const struct kdbus_msg *native_next_said(struct libkdbus *h);
 /* Its payload as a D-Bus message; returns the string in it. */
 const char *native_text(struct libkdbus *h, const struct kdbus_msg *msg,
 			struct dbusp_header *ret_header);

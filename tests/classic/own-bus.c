@@ -41,6 +41,7 @@ static void run(const struct own_bus *bus, int print, unsigned int fd_limit, boo
 {
 	const struct rlimit limit = { fd_limit, fd_limit };
 	const char *kdbusd = getenv("KDBUSD");
+	const char *engine = getenv("KDBUS_ENGINE");
 	char domain[96], config[96], address[32];
 
 	snprintf(domain, sizeof(domain), "--domain=%s/domain", bus->folder);
@@ -53,7 +54,8 @@ static void run(const struct own_bus *bus, int print, unsigned int fd_limit, boo
 		prctl(PR_CAPBSET_DROP, CAP_SYS_ADMIN);
 	}
 	if (kdbusd)
-		execl(kdbusd, "kdbusd", "--nofork", domain, config, address, (char *)NULL);
+		execl(kdbusd, "kdbusd", "--nofork", "--engine", engine ? engine : "user", domain,
+		      config, address, (char *)NULL);
 	_exit(127);
 }
 
