@@ -22,6 +22,8 @@ from tap import Plan  # noqa: E402
 SHOWN = ('org.freedesktop.Notifications', '/org/freedesktop/Notifications')
 PORTAL = ('org.freedesktop.portal.Desktop', '/org/freedesktop/portal/desktop')
 PROPERTIES = 'org.freedesktop.DBus.Properties'
+# What is shown stays until it is closed, however long that takes.
+DUNSTRC = '\n'.join(f'[urgency_{which}]\ntimeout = 0' for which in ('low', 'normal', 'critical'))
 
 
 class Session:
@@ -137,6 +139,10 @@ def private_environment():
     for name in 'HOME', 'XDG_RUNTIME_DIR', 'XDG_CONFIG_HOME', 'XDG_DATA_HOME', 'XDG_CACHE_HOME':
         environment[name] = os.path.join(os.environ['TMPDIR'], name)
         os.mkdir(environment[name], 0o700)
+    folder = os.path.join(environment['XDG_CONFIG_HOME'], 'dunst')
+    os.mkdir(folder)
+    with open(os.path.join(folder, 'dunstrc'), 'w', encoding='utf-8') as file:
+        file.write(DUNSTRC)
     environment.pop('WAYLAND_DISPLAY', None)
     return environment
 

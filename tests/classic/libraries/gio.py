@@ -9,6 +9,8 @@ from gi.repository import Gio, GLib
 FACE = 'org.example.Library'
 PATH = '/org/example/library'
 FAILED = 'org.example.Error.Failed'
+# Only ends a hang; 25 seconds by default.
+WAIT = 300000
 XML = '''<node><interface name="org.example.Library">
   <method name="Nest"><arg type="a{sa(iv)}" direction="in"/>
     <arg type="a{sa(iv)}" direction="out"/></method>
@@ -61,7 +63,8 @@ class Service:
 
 def driver(bus, method, parameters):
     dbus = 'org.freedesktop.DBus'
-    return bus.call_sync(dbus, '/org/freedesktop/DBus', dbus, method, parameters, None, 0, -1, None)
+    return bus.call_sync(dbus, '/org/freedesktop/DBus', dbus, method, parameters, None, 0, WAIT,
+                         None)
 
 
 def serve(name):
@@ -84,7 +87,7 @@ class Client:
 
     def fails(self, method):
         try:
-            self.face.call_sync(method, None, 0, -1, None)
+            self.face.call_sync(method, None, 0, WAIT, None)
         except GLib.Error as error:
             return Gio.DBusError.get_remote_error(error), error.message
         raise AssertionError(f'{method} succeeds')
@@ -107,7 +110,7 @@ class Client:
     def nested(self):
         inner = [(-1, GLib.Variant('s', 'text')), (2, GLib.Variant('ai', [3, 4]))]
         value = GLib.Variant('(a{sa(iv)})', ({'one': inner, 'none': []},))
-        back = self.face.call_sync('Nest', value, 0, -1, None)
+        back = self.face.call_sync('Nest', value, 0, WAIT, None)
         assert back.get_type_string() == '(a{sa(iv)})', back
         assert back.unpack() == value.unpack(), back
 
@@ -124,24 +127,24 @@ class Client:
         fds = Gio.UnixFDList.new()
         fds.append(ends[0])
         answer, back = self.bus.call_with_unix_fd_list_sync(
-            self.name, PATH, FACE, 'Fd', GLib.Variant('(h)', (0,)), None, 0, -1, fds, None)
+            self.name, PATH, FACE, 'Fd', GLib.Variant('(h)', (0,)), None, 0, WAIT, fds, None)
         other = back.get(answer.unpack()[0])
         assert os.path.sameopenfile(other, ends[0])
 
     def get_level(self):
-        return self.properties.call_sync('Get', GLib.Variant('(ss)', (FACE, 'Level')), 0, -1,
+        return self.properties.call_sync('Get', GLib.Variant('(ss)', (FACE, 'Level')), 0, WAIT,
                                          None).unpack()[0]
 
     def set_level(self):
         self.properties.call_sync(
-            'Set', GLib.Variant('(ssv)', (FACE, 'Level', GLib.Variant('u', 77))), 0, -1, None)
+            'Set', GLib.Variant('(ssv)', (FACE, 'Level', GLib.Variant('u', 77))), 0, WAIT, None)
 
     def property(self):
         assert self.get_level() == 1
         self.set_level()
         assert self.get_level() == 77
-        everything = self.properties.call_sync('GetAll', GLib.Variant('(s)', (FACE,)), 0, -1, None)
-        assert everything.unpack()[0] == {'Level': 77}, everything
+        level = self.properties.call_sync('GetAll', GLib.Variant('(s)', (FACE,)), 0, WAIT, None)
+        assert level.unpack()[0] == {'Level': 77}, level
 
     def changed(self):
         face, values, _ = self.signalled(self.name, 'PropertiesChanged', self.set_level)
@@ -149,13 +152,13 @@ class Client:
 
     def signal(self):
         def emit():
-            self.face.call_sync('Emit', GLib.Variant('(u)', (4711,)), 0, -1, None)
+            self.face.call_sync('Emit', GLib.Variant('(u)', (4711,)), 0, WAIT, None)
 
         assert self.signalled(self.name, 'Tick', emit) == (4711,)
 
     def introspection(self):
         xml = self.bus.call_sync(self.name, PATH, 'org.freedesktop.DBus.Introspectable',
-                                 'Introspect', None, None, 0, -1, None).unpack()[0]
+                                 'Introspect', None, None, 0, WAIT, None).unpack()[0]
         face = Gio.DBusNodeInfo.new_for_xml(xml).lookup_interface(FACE)
         nest = face.lookup_method('Nest')
         assert [arg.signature for arg in nest.in_args + nest.out_args] == ['a{sa(iv)}'] * 2, xml
@@ -166,7 +169,7 @@ class Client:
 
     def gone(self):
         def leave():
-            self.face.call_sync('Quit', None, 0, -1, None)
+            self.face.call_sync('Quit', None, 0, WAIT, None)
 
         _, before, after = self.signalled('org.freedesktop.DBus', 'NameOwnerChanged', leave,
                                           self.name)

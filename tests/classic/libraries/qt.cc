@@ -9,6 +9,8 @@ static const char FACE[] = "org.example.Library";
 static const char PATH[] = "/org/example/library";
 static const char PROPERTIES[] = "org.freedesktop.DBus.Properties";
 static const char FAILED[] = "org.example.Error.Failed";
+// Only ends a hang; 25 seconds by default.
+static const int PATIENCE_MS = 300000;
 
 static void check(bool good, const QString &what)
 {
@@ -135,6 +137,8 @@ public:
 		: name(name), bus(QDBusConnection::sessionBus()), face(name, PATH, FACE, bus),
 		  properties(name, PATH, PROPERTIES, bus)
 	{
+		face.setTimeout(PATIENCE_MS);
+		properties.setTimeout(PATIENCE_MS);
 	}
 
 public slots:
