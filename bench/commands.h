@@ -14,6 +14,7 @@
 
 int command_chart(const struct options *o);
 int command_fanout(const struct options *o);
+int command_goals(const struct options *o);
 int command_first(const struct options *o);
 int command_icount(const struct options *o);
 int command_memfd(const struct options *o);

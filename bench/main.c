@@ -58,6 +58,11 @@ static const struct command commands[] = {
 	  "and through kdbusd, next to buses, a socket and one memcpy(3); 1 MiB of\n"
 	  "which only the first 4 KiB are read (unread); and messages of 4 KiB one\n"
 	  "way, of which one in 32 is answered. One message: a call or a reply.\n" },
+	{ "goals", command_goals, OPTION_COMMON | OPTION_COUNT, 0,
+	  "what kdbus is to be as fast as, each goal next to its peer: both ends on\n"
+	  "one CPU, on two, and on two that others keep busy. How many times as long\n"
+	  "it takes, with the 95 % interval, and whether the goal is reached. One\n"
+	  "message: a call or a reply.\n" },
 	{ "scale", command_scale, (OPTION_MEASURE | OPTION_SIZES) & ~OPTION_PIN, 0,
 	  "1, 2, 4 ... pairs that call each other at the same time, pair n on CPU n:\n"
 	  "transactions a second of all, and what a pair loses to the others.\n"

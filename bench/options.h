@@ -34,6 +34,7 @@ enum {
  * struct options - what was asked for
  * @repeat: measurements of each cell
  * @cpus: from --pin: of client, server, daemon, starting over when there are fewer
+ * @placed: the subcommand pins what it starts as it needs it
  * @sizes: from --sizes, in the order given
  * @count: from --count, 0 if not given
  * @seconds: from --seconds, 0 if not given
@@ -53,6 +54,7 @@ struct options {
 	unsigned int busy;
 	int cpus[OPTIONS_LIST_MAX];
 	unsigned int n_cpus;
+	bool placed;
 	uint64_t sizes[OPTIONS_LIST_MAX];
 	unsigned int n_sizes;
 	uint64_t count;

@@ -56,6 +56,10 @@ static void print_pinning(const struct options *o, FILE *f)
 {
 	unsigned int i;
 
+	if (o->placed) {
+		fputs("pinned as said below", f);
+		return;
+	}
 	if (!o->n_cpus) {
 		fputs("not pinned: the scheduler places processes", f);
 		return;

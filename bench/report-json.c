@@ -141,6 +141,8 @@ static void write_report(struct json *j, const struct report *r)
 		if (r->cells[i]->n)
 			write_cell(j, r->cells[i]);
 	json_close(j, ']');
+	if (r->more)
+		r->more(r, j);
 	json_close(j, '}');
 }
 

@@ -56,6 +56,7 @@ struct report {
 	unsigned int n_cells;
 	struct report_peer peers[REPORT_PEERS_MAX];
 	unsigned int n_peers;
+	void (*more)(const struct report *r, struct json *j); /* members of its own, or NULL */
 };
 
 /** report_init() - begin, and print the regime */

@@ -222,8 +222,8 @@ static int measure_cell(struct set *s, const struct column *col, const struct ro
 	return r == 0 && col->each ? col->each(link, report) : r;
 }
 
-static int measure_row(struct set *s, const struct column *columns, unsigned int n_columns,
-		       const struct row *row, struct report *report)
+int set_measure_row(struct set *s, const struct column *columns, unsigned int n_columns,
+		    const struct row *row, struct report *report)
 {
 	unsigned int col;
 	int r = 0;
@@ -242,7 +242,7 @@ int set_measure(struct set *s, const struct column *columns, unsigned int n_colu
 	for (rep = 0; rep < repeat && r == 0; rep++)
 		for (row = 0; row < n_rows && r == 0; row++) {
 			set_progress(report->name, rows[row].name, rep + 1, repeat);
-			r = measure_row(s, columns, n_columns, &rows[row], report);
+			r = set_measure_row(s, columns, n_columns, &rows[row], report);
 		}
 	set_progress(NULL, NULL, 0, 0);
 	return r;

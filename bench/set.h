@@ -100,6 +100,10 @@ struct row {
 int set_measure(struct set *s, const struct column *columns, unsigned int n_columns,
 		const struct row *rows, unsigned int n_rows, struct report *report);
 
+/** set_measure_row() - one row once, all columns in turn */
+int set_measure_row(struct set *s, const struct column *columns, unsigned int n_columns,
+		    const struct row *row, struct report *report);
+
 /** set_note_limits() - note in @report the columns that have rows beyond their limit */
 void set_note_limits(const struct subject *subjects, const struct column *columns,
 		     unsigned int n_columns, const struct row *rows, unsigned int n_rows,

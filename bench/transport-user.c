@@ -141,7 +141,7 @@ static int serve_user(struct link *l)
 		return failed(l, r, "taking a name");
 	link_ready(l);
 	while (r == 0) {
-		r = await(l, h, l->shared->job.poll, &msg);
+		r = await(l, h, l->shared->job.poll || l->shared->job.poll_server, &msg);
 		if (r < 0)
 			break;
 		r = check(l, &l->shared->job, h, msg);

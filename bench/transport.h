@@ -52,13 +52,16 @@ enum job_kind {
  * @reply: bytes of payload in the reply, carried as JOB_COPY or JOB_STRING
  * @poll: the client waits for the reply in poll(2), as an event loop does, instead of in the
  *	library's synchronous call
- * @unread: of the request's payload only the first 4 KiB are compared
+ * @poll_server: the server does, and not the client
+ * @unread: of the request's payload only the first 4 KiB are compared, of a memfd that is passed
+ *	nothing: it is mapped
  */
 struct job {
 	enum job_kind kind;
 	size_t request;
 	size_t reply;
 	bool poll;
+	bool poll_server;
 	bool unread;
 };
 

@@ -389,8 +389,8 @@ def all_options():
     return set(re.findall(r'^  --(\w+)', bench('--help').stdout, re.M))
 
 
-SUBCOMMANDS = ('chart', 'latency', 'rpc', 'socket', 'pipe', 'first', 'ways', 'memfd', 'scale',
-               'fanout', 'storm', 'icount', 'tour', 'compare')
+SUBCOMMANDS = ('chart', 'latency', 'rpc', 'socket', 'pipe', 'first', 'ways', 'memfd', 'goals',
+               'scale', 'fanout', 'storm', 'icount', 'tour', 'compare')
 
 
 def helping():
