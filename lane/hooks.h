@@ -33,6 +33,7 @@ enum lane_breach {
 	LANE_NAMES_FOR_EVER, /* 13: a name leads where it led once */
 	LANE_END_FIRST, /* 14: a client's end is acted on before its lane is drained */
 	LANE_NO_LAST_LOOK, /* 15: BYEBYE does not look once it has stored CLOSING */
+	LANE_SKIP_FULL, /* 16: what does not fit the pool holds back its own lane alone */
 };
 
 #ifdef LANE_TEST_HOOKS

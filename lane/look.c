@@ -334,6 +334,8 @@ static void refresh(struct lane_look *look, struct lane_source *src)
 
 static bool deliverable(const struct lane_look *look, const struct lane_source *src)
 {
+	if (LANE_BROKEN(LANE_SKIP_FULL) && src->skipped)
+		return false;
 	return src->have && (src->stamp < look->t || LANE_BROKEN(LANE_ONE_PASS));
 }
 
@@ -547,6 +549,18 @@ void lane_look_cut(struct lane_look *look, struct lane_source *src, uint64_t sta
 	if (src->have && src->stamp > stamp)
 		src->stamp = stamp;
 }
+
+#ifdef LANE_TEST_HOOKS
+void lane_look_skip(struct lane_look *look, struct lane_source *src)
+{
+	unsigned int i;
+
+	if (src)
+		src->skipped = true;
+	for (i = 0; !src && i < look->n_active; i++)
+		look->active[i]->skipped = false;
+}
+#endif
 
 void lane_look_touch(struct lane_look *look, struct lane_source *src)
 {

@@ -38,6 +38,7 @@ struct lane_source {
 	bool told_hungup; /* it was after the socket hung up */
 	bool cut; /* rule 14 */
 	bool gone; /* hung up before the snapshot: nothing comes after it */
+	bool skipped; /* only where rule 16 is broken on purpose */
 	uint32_t limit; /* cursor snapshot of this look */
 	uint32_t at;
 	uint32_t taken_up; /* daemon: reported to taken_up() up to here */
@@ -146,6 +147,12 @@ int lane_look_fds(struct lane_look *look, const struct lane_event *ev, int *fds)
  * lane_look_cut() - rule 14: the peer's end was taken up, with the stamp as counted
  */
 void lane_look_cut(struct lane_look *look, struct lane_source *src, uint64_t stamp);
+
+/**
+ * lane_look_skip() - for tests: deliver nothing of that lane until this is called with NULL (it
+ * breaks rule 16)
+ */
+void lane_look_skip(struct lane_look *look, struct lane_source *src);
 
 /**
  * lane_look_touch() - a lane was polled or its doorbells were drained outside the look (a

@@ -7,6 +7,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "lane/hooks.h"
 #include "user.h"
 
 typedef int (*take_fn)(struct user *u, struct peer *p, void *body, void *arg);
@@ -599,12 +600,18 @@ static int pump(struct user *u, int mode, bool one)
 	struct lane_event ev;
 	int r;
 
+	if (LANE_BROKEN(LANE_SKIP_FULL))
+		lane_look_skip(&u->look, NULL);
 	while (!u->dead) {
 		if (one && u->queue.n)
 			return 0;
 		r = lane_look_next(&u->look, mode, &ev);
 		if (r == 0)
 			r = take_event(u, &ev);
+		if (r == -EXFULL && LANE_BROKEN(LANE_SKIP_FULL)) {
+			lane_look_skip(&u->look, ev.src);
+			continue;
+		}
 		if (r < 0)
 			return r;
 	}
