@@ -95,13 +95,21 @@ static size_t size_of(const struct dbusp_match *match, bool path)
 	       dbusp_match_size(match);
 }
 
+static struct rule *allocate(const struct dbusp_match *match, bool path)
+{
+	struct path_rule *p;
+
+	if (!path)
+		return malloc(size_of(match, false));
+	p = malloc(size_of(match, true));
+	return p ? &p->rule : NULL;
+}
+
 struct rule *match_rule_new(const struct matches *m, const struct dbusp_match *match)
 {
 	unsigned int arg;
 	const uint16_t shape = shape_of(match, &arg);
-	const bool path = shape & BY_ARG_PATH;
-	void *memory = malloc(size_of(match, path));
-	struct rule *rule = path && memory ? &((struct path_rule *)memory)->rule : memory;
+	struct rule *rule = allocate(match, shape & BY_ARG_PATH);
 
 	if (!rule)
 		return NULL;

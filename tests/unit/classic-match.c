@@ -175,7 +175,7 @@ static int random_message(struct fixture *f, struct cmsg *m)
 				   .interface = dbusp_str(PICK(f, interfaces)),
 				   .member = dbusp_str(PICK(f, members)),
 				   .path = dbusp_str(PICK(f, paths)) };
-	const char *arguments[N_ARGS];
+	const char *arguments[N_ARGS] = { NULL };
 	char signature[N_ARGS + 1] = "";
 	static char sender[CLASSIC_UNIQUE_MAX];
 	char name[CLASSIC_UNIQUE_MAX];
