@@ -102,6 +102,7 @@ static struct rule *allocate(const struct dbusp_match *match, bool path)
 	if (!path)
 		return malloc(size_of(match, false));
 	p = malloc(size_of(match, true));
+	/* cppcheck-suppress memleak ; match_rule_free() finds it again */
 	return p ? &p->rule : NULL;
 }
 
