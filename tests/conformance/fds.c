@@ -159,7 +159,7 @@ static void broadcast_with_descriptors(void **state)
 			    .fds = &memfd,
 			    .n_fds = 1 };
 
-	assert_int_equal(fixture_match_all(b), 0);
+	assert_int_equal(helper_match_all(b), 0);
 	assert_int_equal(fixture_send(a, &l), -ENOTUNIQ);
 	l.n_fds = 0;
 	l.memfds = &memfd;

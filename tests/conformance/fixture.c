@@ -187,16 +187,6 @@ int fixture_match(struct libkdbus *h, uint64_t cookie, uint64_t flags, struct li
 	return r;
 }
 
-int fixture_match_all(struct libkdbus *h)
-{
-	const uint64_t any = KDBUS_MATCH_ID_ANY;
-	struct libkdbus_builder b;
-
-	fixture_match_start(&b);
-	libkdbus_build_item(&b, KDBUS_ITEM_ID, &any, sizeof(any));
-	return fixture_match(h, 0, 0, &b);
-}
-
 void fixture_watch_id(struct libkdbus *h, uint64_t type, uint64_t id)
 {
 	const struct kdbus_notify_id_change rule = { .id = id };

@@ -38,6 +38,8 @@
 
 #include <libkdbus.h>
 
+#include "helper.h"
+
 #define FIXTURE_CONTROL	   "control"
 #define FIXTURE_POOL	   (16ULL << 20)
 #define FIXTURE_NOBODY	   65534
@@ -111,8 +113,7 @@ void fixture_match_start(struct libkdbus_builder *b);
 /* One entry for notifications about an id, or about a name */
 void fixture_watch_id(struct libkdbus *h, uint64_t type, uint64_t id);
 void fixture_watch_name(struct libkdbus *h, uint64_t type, const char *name);
-/* One entry that catches every user signal: an ID rule of ~0 */
-int fixture_match_all(struct libkdbus *h);
+/* One entry that catches every user signal: helper_match_all() */
 
 /**
  * struct letter - a message to be sent; zero is a plain message without payload

@@ -9,8 +9,8 @@ static void message_basic(void **state)
 	struct libkdbus *a = fixture_connect(*state), *b = fixture_connect(*state);
 	struct letter l = { .dst = fixture_id(b), .cookie = 2, .flags = KDBUS_MSG_EXPECT_REPLY };
 
-	assert_int_equal(fixture_match_all(a), 0);
-	assert_int_equal(fixture_match_all(b), 0);
+	assert_int_equal(helper_match_all(a), 0);
+	assert_int_equal(helper_match_all(b), 0);
 	assert_int_equal(fixture_broadcast(a, 1), 0);
 	fixture_expect(a, 1);
 	fixture_expect(b, 1);
@@ -218,8 +218,8 @@ static void chat(void **state)
 	assert_int_equal(libkdbus_release(a, other), -EADDRINUSE);
 	assert_int_equal(libkdbus_release(b, other), 0);
 	assert_int_equal(libkdbus_release(b, other), -ESRCH);
-	assert_int_equal(fixture_match_all(a), 0);
-	assert_int_equal(fixture_match_all(b), 0);
+	assert_int_equal(helper_match_all(a), 0);
+	assert_int_equal(helper_match_all(b), 0);
 	assert_int_equal(fixture_broadcast(a, 1), 0);
 	fixture_expect(a, 1);
 	fixture_expect(b, 1);

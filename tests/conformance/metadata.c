@@ -160,7 +160,7 @@ static int visit_inside(struct companion *self, const struct visit *v)
 	int i;
 
 	assert_int_equal(getpid(), 1);
-	assert_int_equal(fixture_match_all(h), 0);
+	assert_int_equal(helper_match_all(h), 0);
 	send_hello(h, v->dst);
 	companion_tell(self, fixture_id(h));
 	/* A unicast and a broadcast of root outside */

@@ -34,7 +34,7 @@ static void monitor_is_restricted(void **state)
 	const struct letter to_it = { .dst = fixture_id(m), .cookie = 1 };
 
 	assert_int_equal(libkdbus_acquire(m, "foo.bar.baz", 0, NULL), -EOPNOTSUPP);
-	assert_int_equal(fixture_match_all(m), -EOPNOTSUPP);
+	assert_int_equal(helper_match_all(m), -EOPNOTSUPP);
 	assert_int_equal(fixture_byebye(m), -EOPNOTSUPP);
 	assert_int_equal(fixture_send(m, &l), -EOPNOTSUPP);
 	assert_int_equal(fixture_send(h, &to_it), -ENXIO);

@@ -251,8 +251,8 @@ static int talk_among_oneself(void *arg)
 	assert_int_equal(fixture_send(a, &l), 0);
 	fixture_expect(b, 1);
 	/* The same for broadcasts. */
-	assert_int_equal(fixture_match_all(a), 0);
-	assert_int_equal(fixture_match_all(b), 0);
+	assert_int_equal(helper_match_all(a), 0);
+	assert_int_equal(helper_match_all(b), 0);
 	assert_int_equal(fixture_broadcast(a, 2), 0);
 	fixture_expect(a, 2);
 	fixture_expect(b, 2);
@@ -362,7 +362,7 @@ static int listen(struct companion *self, void *arg)
 	uint64_t broadcasts = 0;
 	bool last;
 
-	assert_int_equal(fixture_match_all(h), 0);
+	assert_int_equal(helper_match_all(h), 0);
 	companion_tell(self, fixture_id(h));
 	for (;;) {
 		msg = fixture_await(h);
@@ -447,7 +447,7 @@ static void broadcasts_of_others(void **state)
 	owner = fixture_connect(*state);
 	holder = hold(*state, ARRAY(user));
 	assert_int_equal(libkdbus_acquire(owner, NAME, 0, NULL), 0);
-	assert_int_equal(fixture_match_all(owner), 0);
+	assert_int_equal(helper_match_all(owner), 0);
 	companion_start(&c, NOBODY - 1, listen, *state);
 	id = companion_hear(&c);
 	assert_int_equal(fixture_as_nobody(broadcast_one, *state), 0);

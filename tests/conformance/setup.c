@@ -124,8 +124,8 @@ static void byebye(void **state)
 {
 	struct libkdbus *a = fixture_connect(*state), *b = fixture_connect(*state);
 
-	assert_int_equal(fixture_match_all(a), 0);
-	assert_int_equal(fixture_match_all(b), 0);
+	assert_int_equal(helper_match_all(a), 0);
+	assert_int_equal(helper_match_all(b), 0);
 	assert_int_equal(fixture_broadcast(a, 1), 0);
 	fixture_await_queued(b);
 	assert_int_equal(fixture_byebye(b), -EBUSY);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
+#include "helper.h"
 #include "hostile.h"
 
 static struct user *hostile_user(struct fixture *f)
@@ -459,19 +460,6 @@ static void an_alarm_is_written_whatever_becomes_of_it(void **state)
 
 #define BROADCASTS 3000
 
-static void match_all(struct libkdbus *h)
-{
-	const uint64_t any = KDBUS_MATCH_ID_ANY;
-	struct libkdbus_builder b;
-	void *built;
-
-	libkdbus_build(&b, sizeof(struct kdbus_cmd_match), NULL, 0);
-	libkdbus_build_item(&b, KDBUS_ITEM_ID, &any, sizeof(any));
-	assert_int_equal(libkdbus_build_end(&b, &built), 0);
-	assert_int_equal(libkdbus_match_add(h, built), 0);
-	libkdbus_build_clear(&b);
-}
-
 static void broadcast(struct libkdbus *h, uint64_t cookie)
 {
 	static const unsigned char data[2000];
@@ -504,7 +492,7 @@ static void what_one_never_reads_is_counted_as_lost(void **state)
 	const struct kdbus_msg *msg;
 	int r;
 
-	match_all(f->hostile);
+	assert_int_equal(helper_match_all(f->hostile), 0);
 	for (cookie = 1; cookie <= BROADCASTS; cookie++) {
 		broadcast(f->honest, cookie);
 		if (cookie % 500 == 0)

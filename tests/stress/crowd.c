@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-#include "libkdbus.h"
+#include "helper.h"
 
 #define PROCESSES 8
 #define EACH	  125
@@ -56,22 +56,6 @@ static unsigned int resident_kb(pid_t pid)
 		sscanf(line, "VmRSS: %u", &kb);
 	fclose(f);
 	return kb;
-}
-
-static int match_all(struct libkdbus *h)
-{
-	const uint64_t any = KDBUS_MATCH_ID_ANY;
-	struct libkdbus_builder b;
-	void *built;
-	int r;
-
-	libkdbus_build(&b, sizeof(struct kdbus_cmd_match), NULL, 0);
-	libkdbus_build_item(&b, KDBUS_ITEM_ID, &any, sizeof(any));
-	r = libkdbus_build_end(&b, &built);
-	if (r == 0)
-		r = libkdbus_match_add(h, built);
-	libkdbus_build_clear(&b);
-	return r;
 }
 
 static int broadcast(struct libkdbus *h)
@@ -127,7 +111,7 @@ static int crowd(const char *bus, int ready)
 	int bad = 0;
 
 	for (i = 0; i < EACH; i++)
-		if (libkdbus_connect(bus, &options, &h[i]) < 0 || match_all(h[i]) < 0)
+		if (libkdbus_connect(bus, &options, &h[i]) < 0 || helper_match_all(h[i]) < 0)
 			return 1;
 	if (write(ready, "x", 1) != 1)
 		return 1;

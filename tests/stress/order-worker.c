@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <time.h>
 
+#include "helper.h"
 #include "order-worker.h"
 
 #define TIGHT_POOL (256u << 10)
@@ -93,23 +94,17 @@ static void toggle_monitor(struct worker *w)
 static int add_matches(struct worker *w)
 {
 	const struct kdbus_notify_id_change any_end = { .id = KDBUS_MATCH_ID_ANY };
-	const uint64_t any = KDBUS_MATCH_ID_ANY;
 	struct libkdbus_builder b;
 	void *built;
-	int r = 0, i;
+	int r;
 
-	for (i = 0; i < 2 && r == 0; i++) {
-		libkdbus_build(&b, sizeof(struct kdbus_cmd_match), NULL, 0);
-		if (i)
-			libkdbus_build_item(&b, KDBUS_ITEM_ID, &any, sizeof(any));
-		else
-			libkdbus_build_item(&b, KDBUS_ITEM_ID_REMOVE, &any_end, sizeof(any_end));
-		r = libkdbus_build_end(&b, &built);
-		if (r == 0)
-			r = libkdbus_match_add(w->h, built);
-		libkdbus_build_clear(&b);
-	}
-	return r;
+	libkdbus_build(&b, sizeof(struct kdbus_cmd_match), NULL, 0);
+	libkdbus_build_item(&b, KDBUS_ITEM_ID_REMOVE, &any_end, sizeof(any_end));
+	r = libkdbus_build_end(&b, &built);
+	if (r == 0)
+		r = libkdbus_match_add(w->h, built);
+	libkdbus_build_clear(&b);
+	return r < 0 ? r : helper_match_all(w->h);
 }
 
 static void begin_life(struct worker *w)

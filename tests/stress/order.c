@@ -18,12 +18,12 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/pidfd.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "helper.h"
 #include "order.h"
 
 #define TURNS	     40
@@ -65,15 +65,10 @@ static void start_daemon(struct game *g)
 
 static void start_worker(struct game *g, unsigned int slot)
 {
-	pid_t parent = getpid();
-
-	g->pids[slot] = fork();
+	g->pids[slot] = helper_fork();
 	assert_true(g->pids[slot] >= 0);
 	if (g->pids[slot])
 		return;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(1);
 	_exit(order_worker(g->shared, slot, libkdbus_daemon_bus(g->daemon)));
 }
 
@@ -296,14 +291,8 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct game *g = *state;
-	unsigned int slot;
 
-	for (slot = 0; slot < SLOTS; slot++) {
-		if (g->pids[slot] <= 0)
-			continue;
-		kill(g->pids[slot], SIGKILL);
-		waitpid(g->pids[slot], NULL, 0);
-	}
+	helper_kill_all(g->pids, SLOTS);
 	g->daemon = libkdbus_daemon_stop(g->daemon);
 	munmap(g->shared, sizeof(*g->shared));
 	free(g);

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "helper.h"
 #include "torture.h"
 
 #define CALLS_MAX   64
@@ -748,23 +749,6 @@ static void measure_again(struct worker *w)
 	w->me->shared[1] = resident_kb(getpid(), "RssShmem");
 }
 
-static void match_all(struct worker *w)
-{
-	const uint64_t any = KDBUS_MATCH_ID_ANY;
-	struct libkdbus_builder b;
-	void *built;
-	int r;
-
-	libkdbus_build(&b, sizeof(struct kdbus_cmd_match), NULL, 0);
-	libkdbus_build_item(&b, KDBUS_ITEM_ID, &any, sizeof(any));
-	r = libkdbus_build_end(&b, &built);
-	if (r == 0)
-		r = libkdbus_match_add(w->h, built);
-	libkdbus_build_clear(&b);
-	if (r < 0)
-		fail(w, "MATCH_ADD: %d", r);
-}
-
 /* The life before may not have been noticed to be over: then the name is waited for. */
 static void be_born(struct worker *w, const char *bus)
 {
@@ -777,7 +761,9 @@ static void be_born(struct worker *w, const char *bus)
 
 	if (r < 0)
 		fail(w, "connect: %d", r);
-	match_all(w);
+	r = helper_match_all(w->h);
+	if (r < 0)
+		fail(w, "MATCH_ADD: %d", r);
 	r = libkdbus_acquire(w->h, name_of(w->slot), KDBUS_NAME_QUEUE, NULL);
 	if (r < 0)
 		fail(w, "NAME_ACQUIRE: %d", r);

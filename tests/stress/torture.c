@@ -14,13 +14,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "helper.h"
 #include "torture.h"
 
 #define KILLS_DEFAULT 1000
@@ -61,18 +61,14 @@ static void spawn(struct game *g, unsigned int slot)
 {
 	struct shared *s = g->shared;
 	unsigned int life = atomic_fetch_add(&s->n_lives, 1);
-	pid_t parent = getpid();
 
 	s->lives[life].slot = slot;
 	atomic_store(&s->waiting[slot], 0);
 	atomic_store(&s->current[slot], life);
-	g->pids[slot] = fork();
+	g->pids[slot] = helper_fork();
 	assert_true(g->pids[slot] >= 0);
 	if (g->pids[slot])
 		return;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(1);
 	_exit(worker_run(s, life, libkdbus_daemon_bus(g->daemon)));
 }
 
@@ -282,14 +278,8 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	struct game *g = *state;
-	unsigned int slot;
 
-	for (slot = 0; slot < SLOTS; slot++) {
-		if (g->pids[slot] <= 0)
-			continue;
-		kill(g->pids[slot], SIGKILL);
-		waitpid(g->pids[slot], NULL, 0);
-	}
+	helper_kill_all(g->pids, SLOTS);
 	g->daemon = libkdbus_daemon_stop(g->daemon);
 	munmap(g->shared, sizeof(*g->shared));
 	free(g);
