@@ -557,7 +557,7 @@ void driver_call(struct cpeer *from, struct cmsg *m)
 	from->classic->driving = m;
 	method->run(&call);
 	/* Of what was refused nobody else learns, but for monitors. */
-	if (from->classic->driving)
+	if (from->classic->driving == m)
 		route_eavesdrop(from, m);
 	from->classic->driving = NULL;
 }
