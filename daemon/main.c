@@ -116,6 +116,7 @@ static int daemon_init(struct daemon *d)
 	core_domain_init(&d->core, &daemon_host_ops);
 	d->lane_ops = lane_linux_ops;
 	d->lane_ops.close = close_in_helper;
+	d->lane_ops.hang_up = close_in_helper;
 	d->fd_limit = raise_limit(&d->inherited_fd_limit);
 	d->datagram = malloc(CTL_DATAGRAM_MAX);
 	d->record = malloc(LANE_RING_MAX / 4 + 64);

@@ -48,7 +48,7 @@ void lane_channel_hang_up(struct lane_channel *ch)
 	while (ch->n_kept)
 		lane_land(ch);
 	if (ch->sock >= 0 && ch->ops)
-		ch->ops->close(ch->ops, ch->sock);
+		ch->ops->hang_up(ch->ops, ch->sock);
 	ch->sock = -1;
 	ch->hungup = true;
 }

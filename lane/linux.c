@@ -249,4 +249,5 @@ const struct lane_ops lane_linux_ops = {
 	.bell_set = op_bell_set,
 	.bell_clear = op_bell_clear,
 	.close = op_close,
+	.hang_up = op_close,
 };

@@ -47,7 +47,9 @@ struct lane_word {
  *		number or negative errno
  * @bell_set:	make the eventfd readable
  * @bell_clear:	make it unreadable
- * @close:	close a descriptor that may be a client's (the daemon hands it to its helper thread)
+ * @close:	close a descriptor that may be somebody else's, which can take long (daemon and
+ *		library have threads for that)
+ * @hang_up:	close the socket of a channel, with whatever descriptors lie in it
  */
 struct lane_ops {
 	uint64_t (*now)(const struct lane_ops *ops);
@@ -64,6 +66,7 @@ struct lane_ops {
 	void (*bell_set)(const struct lane_ops *ops, int eventfd);
 	void (*bell_clear)(const struct lane_ops *ops, int eventfd);
 	void (*close)(const struct lane_ops *ops, int fd);
+	void (*hang_up)(const struct lane_ops *ops, int sock);
 };
 
 #define LANE_WORDS_MAX 128u

@@ -17,7 +17,7 @@ static void drop_fds(struct lane_back *back)
 	unsigned int i;
 
 	for (i = 0; back->fds && i < (unsigned int)back->env.fds + back->env.memfds; i++)
-		close(back->fds[i]);
+		user_drop_fd(back->fds[i]);
 	free(back->fds);
 }
 

@@ -147,7 +147,7 @@ static void look_for_space(struct user *u, struct peer *p)
 static void drop_copies(int *fds, u32 n)
 {
 	while (fds && n--)
-		close(fds[n]);
+		user_drop_fd(fds[n]);
 	free(fds);
 }
 

@@ -108,7 +108,7 @@ static int start_lanes(struct user *u, struct answer *a)
 	if (r < 0)
 		return r;
 	u->page = page;
-	r = lane_look_init(&u->look, &lane_linux_ops, u->epoll, u->look_event, page, &u->clock);
+	r = lane_look_init(&u->look, &u->lane_ops, u->epoll, u->look_event, page, &u->clock);
 	if (r < 0)
 		return r;
 	u->look.taken_up = peer_taken_up;

@@ -45,8 +45,7 @@ static void drop_fds(struct message *m)
 	u32 i;
 
 	for (i = 0; m->fds && i < m->n_fds + m->n_memfds; i++)
-		if (m->fds[i] >= 0)
-			close(m->fds[i]);
+		user_drop_fd(m->fds[i]);
 	free(m->fds);
 	m->fds = NULL;
 }

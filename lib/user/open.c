@@ -68,7 +68,7 @@ void user_channel_start(struct user *u, int sock)
 {
 	struct lane_channel *ch = &u->daemon.channel;
 
-	lane_channel_init(ch, &lane_linux_ops, sock, LANE_PEER_IS_DAEMON | LANE_ALARMS);
+	lane_channel_init(ch, &u->lane_ops, sock, LANE_PEER_IS_DAEMON | LANE_ALARMS);
 	ch->message = user_on_message;
 	ch->message_buf = u->datagram;
 	ch->message_buf_size = CTL_DATAGRAM_MAX;
@@ -81,6 +81,7 @@ static void init(struct user *u, const char *path)
 	size_t i;
 
 	u->base.engine = self;
+	u->lane_ops = user_lane_ops();
 	pthread_mutex_init(&u->lock, NULL);
 	pthread_mutex_init(&u->request_lock, NULL);
 	pthread_mutex_init(&u->send_lock, NULL);

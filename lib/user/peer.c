@@ -160,7 +160,7 @@ static int open_channel(struct user *u, struct peer *p, const struct ctl_intro *
 	if (!asked && p->state == PEER_ASKED)
 		lane_channel_deinit(&p->channel);
 	if (!asked)
-		lane_channel_init(&p->channel, &lane_linux_ops, fds[0], 0);
+		lane_channel_init(&p->channel, &u->lane_ops, fds[0], 0);
 	else
 		p->channel.sock = fds[0];
 	if (intro->flags & CTL_INTRO_EQUAL)
@@ -190,8 +190,7 @@ static void close_fds(int *fds, u32 n)
 	u32 i;
 
 	for (i = 0; i < n; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
+		user_drop_fd(fds[i]);
 }
 
 /* It goes once no message in the pool refers to it any more. */
@@ -355,7 +354,7 @@ void peer_ask(struct user *u, struct peer *p)
 		return;
 	if (p->again_ns && p->again_ns > user_now())
 		return;
-	lane_channel_init(&p->channel, &lane_linux_ops, -1, 0);
+	lane_channel_init(&p->channel, &u->lane_ops, -1, 0);
 	r = lane_channel_make(&p->channel, LANE_RING_DEFAULT, &fd);
 	if (r == 0) {
 		r = lane_linux_ops.send(&lane_linux_ops, u->daemon.channel.sock, &ask, sizeof(ask),

@@ -90,8 +90,7 @@ void user_answer_clear(struct answer *answer)
 	unsigned int i;
 
 	for (i = 0; i < answer->n_fds; i++)
-		if (answer->fds[i] >= 0)
-			close(answer->fds[i]);
+		user_drop_fd(answer->fds[i]);
 	free(answer->data);
 	memset(answer, 0, sizeof(*answer));
 }

@@ -225,6 +225,7 @@ struct user {
 	unsigned char *datagram; /* received into */
 	unsigned char *request; /* sent from, under request_lock */
 
+	struct lane_ops lane_ops;
 	struct peer daemon;
 	struct lane_clock clock;
 	const struct lane_page *page;
@@ -298,6 +299,10 @@ int user_request(struct user *u, u32 nr, const void *arg, size_t arg_size,
 void user_answer_clear(struct answer *answer);
 int user_on_message(struct lane_channel *ch, const void *data, size_t size, int *fds,
 		    unsigned int n_fds);
+
+/* Files of others (drop.c), which take no lock of a handle. -1 is fine. */
+void user_drop_fd(int fd);
+struct lane_ops user_lane_ops(void);
 
 /* Commands (command.c, hello.c) */
 int user_command(struct libkdbus *h, unsigned int cmd, void *arg);

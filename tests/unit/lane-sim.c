@@ -306,6 +306,7 @@ const struct lane_ops sim_ops = {
 	.bell_set = op_bell_set,
 	.bell_clear = op_bell_clear,
 	.close = op_close,
+	.hang_up = op_close,
 };
 
 static void enter(void)
