@@ -283,6 +283,11 @@ static inline struct user *to_user(struct libkdbus *h)
 	return (struct user *)h;
 }
 
+static inline bool peer_is_daemon(const struct user *u, const struct peer *p)
+{
+	return p == &u->daemon;
+}
+
 /* The lock (lock.c). user_lock() makes a thread that sleeps with the lock held give way. */
 void user_lock(struct user *u);
 void user_unlock(struct user *u);
@@ -313,7 +318,7 @@ int user_pool_answer(struct user *u, const void *data, size_t size, u64 *ret_off
 void user_disconnect(struct user *u);
 int user_byebye(struct user *u, void *copy, size_t size, void *arg);
 
-/* Receiving (receive.c): from lanes into the queue. Need the lock. */
+/* Receiving (receive.c, arrive.c): from lanes into the queue. Need the lock. */
 int user_pump(struct user *u, int mode);
 int user_pump_one(struct user *u, int mode);
 int user_take_record(struct user *u, struct peer *p, const struct lane_env *env, u64 stamp,
@@ -338,10 +343,15 @@ u64 message_install_fds(struct user *u, struct message *m, bool accept);
 void user_refuse_unread(struct user *u);
 int user_recv(struct user *u, struct kdbus_cmd_recv *cmd, const struct core_args *args);
 
-/* Peers (peer.c). Need the lock. */
+/* Peers (peer.c, introduce.c, peer-end.c). Need the lock. */
 struct peer *peer_find(struct user *u, u64 id);
 struct peer *peer_get(struct user *u, u64 id);
 void peer_put(struct user *u, struct peer *p);
+bool peer_has_channel(const struct peer *p);
+int peer_set_meta(struct peer *p, const void *meta, size_t size);
+void peer_leave_look(struct user *u, struct peer *p);
+void peer_drop_channel(struct user *u, struct peer *p);
+void peer_retire(struct user *u, struct peer *p);
 void peer_taken_up(struct lane_look *look, const struct lane_env *rec, uint64_t stamp,
 		   const void *body);
 int peer_introduced(struct user *u, const struct lane_env *env, const struct ctl_intro *intro);
