@@ -420,13 +420,13 @@ static void play(struct room *room, uint64_t seed)
 static void play_all(const struct fixture *f, bool relayed)
 {
 	const char *text = getenv("KDBUS_ROOM_SEED");
-	uint64_t first = text ? strtoull(text, NULL, 10) : 1, i;
+	unsigned long long first = text ? strtoull(text, NULL, 10) : 1, seed;
 	struct room room;
 
-	for (i = 0; i < SEQUENCES; i++) {
-		print_message("# seed %llu\n", (unsigned long long)(first + i));
+	for (seed = first; seed < first + SEQUENCES; seed++) {
+		print_message("# seed %llu\n", seed);
 		begin(&room, f, relayed);
-		play(&room, first + i);
+		play(&room, seed);
 		end(&room);
 	}
 }
