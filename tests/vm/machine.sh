@@ -26,8 +26,13 @@ machine_find() {
 		"$headers/include/generated/utsrelease.h")
 }
 
-# machine_module: build the module; its log is in $work/build.
+# machine_module [FILE]: build the module, whose log is in $work/build, or take FILE.
 machine_module() {
+	if [ -n "${1-}" ]; then
+		module=$(dirname "$1")
+		: >"$work/build"
+		return
+	fi
 	module=$top/build/module/$release
 	"$top/module/build" --out "$module" "$headers" >"$work/build" 2>&1
 }
