@@ -303,6 +303,8 @@ static int keep(struct cpeer *c)
 			output_free(c);
 			return -ENOMEM;
 		}
+		/* What it occupies: of many small ones the most is not what is in them. */
+		len = sizeof(*b) + (b->buf ? b->buf->room : len);
 		if (account_hold(c->account, len) == 0)
 			b->charged = len;
 		c->out_charged += b->charged;

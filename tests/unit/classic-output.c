@@ -372,6 +372,31 @@ static void test_neighbours_are_one_piece(void **state)
 }
 
 /* A peer has half of what the others of its user leave. */
+/* What waits in many small pieces costs their heads, too. */
+static void test_pieces_cost_what_they_occupy(void **state)
+{
+	static struct fixture f;
+	const struct oblock *b;
+	unsigned char *at;
+	struct cpeer *c;
+	unsigned int i;
+	size_t n = 0;
+
+	set_up(&f, 1);
+	c = &f.readers[0].peer;
+	for (i = 0; i < 20000; i++) {
+		at = output_room(&f.k, 8);
+		memset(at, 'x', 8);
+		output_add_raw(c, at, 8, NULL);
+		classic_flush(&f.k);
+	}
+	for (b = c->out; b; b = b->next)
+		n++;
+	assert_true(n > 1000);
+	assert_true(f.readers[0].account.bytes >= n * sizeof(struct oblock));
+	tear_down(&f);
+}
+
 static void test_share(void **state)
 {
 	static struct fixture f;
@@ -499,6 +524,7 @@ int main(void)
 		cmocka_unit_test(test_all_bytes_in_order),
 		cmocka_unit_test(test_end_in_the_middle),
 		cmocka_unit_test(test_neighbours_are_one_piece),
+		cmocka_unit_test(test_pieces_cost_what_they_occupy),
 		cmocka_unit_test(test_share),
 		cmocka_unit_test(test_large_buffers_are_used_again),
 		cmocka_unit_test(test_large_buffers_are_not_wasted),
