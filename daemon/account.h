@@ -10,7 +10,9 @@
  *    ACCOUNT_BYTES_MAX of messages that wait for clients of that uid, or that they hand back.
  * 2. Handles of other uids than the daemon's own and root are bounded, connected or not: nobody
  *    can use up the daemon's descriptors for everybody else.
- * 3. An account lives as long as it has handles.
+ * 3. Handles that have become nothing yet are bounded for every uid: who only connects, and does so
+ *    ever more often, is refused before others are.
+ * 4. An account lives as long as it has handles.
  */
 
 #include <stddef.h>
@@ -20,10 +22,12 @@
 
 #define ACCOUNT_BYTES_MAX   (256UL << 20)
 #define ACCOUNT_HANDLES_MAX 4096U
+#define ACCOUNT_BEGUN_MAX   1024U
 #define ACCOUNT_FILE_BYTES  (64UL << 10) /* what a descriptor that is handed back counts as */
 
 /*
  * @handles:	all of it, connected or not
+ * @begun:	native ones that are neither connections nor owners of something
  * @classic:	those that are classic peers and have said Hello
  * @bytes:	that are held for it
  */
@@ -31,6 +35,7 @@ struct account {
 	struct rb_node node;
 	uid_t uid;
 	unsigned int handles;
+	unsigned int begun;
 	unsigned int classic;
 	size_t bytes;
 };

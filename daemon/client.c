@@ -89,11 +89,27 @@ static unsigned int handles_max(const struct daemon *d, uid_t uid)
 static int identify(struct client *c, int sock)
 {
 	struct daemon *d = c->daemon;
+	unsigned int begun_max = min(max(d->fd_limit / 8, 1U), ACCOUNT_BEGUN_MAX);
 	int r = creds_of_socket(sock, &c->creds);
 
-	return r < 0 ? r :
-		       account_open(&d->accounts, c->creds->uid, handles_max(d, c->creds->uid),
-				    &c->account);
+	if (r < 0)
+		return r;
+	r = account_open(&d->accounts, c->creds->uid, handles_max(d, c->creds->uid), &c->account);
+	if (r < 0)
+		return r;
+	c->begun = true;
+	if (++c->account->begun <= begun_max)
+		return 0;
+	client_expel(c, "its user has %u connections that have not said HELLO (limit %u)",
+		     c->account->begun, begun_max);
+	return -EMFILE;
+}
+
+void client_has_become(struct client *c)
+{
+	if (c->begun)
+		c->account->begun--;
+	c->begun = false;
 }
 
 struct client *client_accept(struct node *node, int sock)
@@ -318,6 +334,7 @@ void client_free(struct client *c)
 	lane_channel_deinit(&c->channel);
 	client_free_posts(c);
 	names_forget_released(c);
+	client_has_become(c);
 	account_close(&c->daemon->accounts, c->account);
 	bridge_forget(&c->peer);
 	creds_unref(c->creds);

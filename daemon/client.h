@@ -149,6 +149,7 @@ struct client {
 	bool readable; /* its socket, as far as epoll has said and nobody has looked since */
 	bool hungup;
 	bool doomed;
+	bool begun; /* counted as such by its account */
 
 	enum core_handle handle;
 	struct bus *made_bus;
@@ -218,6 +219,8 @@ static inline struct client *native_peer(const struct peer *p)
 
 /* client.c */
 struct client *client_accept(struct node *node, int sock);
+/* It is a connection, or owns a bus or an endpoint. */
+void client_has_become(struct client *c);
 void client_expel(struct client *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void client_end(struct client *c);
 void client_free(struct client *c);

@@ -36,9 +36,11 @@ static int run_bus_make(struct client *c, const struct core_args *args)
 
 	if (r == 0)
 		r = bus_make(c->daemon, &make, c->creds, c, &c->made_bus);
-	if (r == 0)
-		c->handle = CORE_HANDLE_BUS_OWNER;
-	return r;
+	if (r < 0)
+		return r;
+	c->handle = CORE_HANDLE_BUS_OWNER;
+	client_has_become(c);
+	return 0;
 }
 
 bool command_is_owner(const struct client *c)
@@ -60,9 +62,11 @@ static int run_endpoint_make(struct client *c, const struct kdbus_cmd *cmd,
 	r = core_check_endpoint_make(args, &m, &name);
 	if (r == 0)
 		r = endpoint_make(c->ep->bus, name, cmd->flags, c, &c->made_ep);
-	if (r == 0)
-		c->handle = CORE_HANDLE_EP_OWNER;
-	return r;
+	if (r < 0)
+		return r;
+	c->handle = CORE_HANDLE_EP_OWNER;
+	client_has_become(c);
+	return 0;
 }
 
 static int run_endpoint_update(struct client *c, const struct core_args *args)

@@ -221,6 +221,7 @@ int connect_hello(struct client *c, struct kdbus_cmd_hello *cmd, const struct co
 	}
 	c->connected = true;
 	c->handle = CORE_HANDLE_CONNECTED;
+	client_has_become(c);
 	c->ep->bus->wanted |= c->conn.attach_recv & CREDS_LATE;
 	c->ep->bus->n_native++;
 	monitors_changed(c);

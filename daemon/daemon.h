@@ -133,6 +133,24 @@ struct daemon {
 	int null_fd; /* closed to make room when accept() finds no descriptor left */
 };
 
+/*
+ * Descriptors come with what clients send. Those that find no room the kernel closes, in this
+ * thread, and that can take for ever (reaper.c). So some are kept free: where clients come in
+ * above the first of these numbers they are refused, and whoever sends some that arrive above the
+ * second one loses its connection, before there is no room for as many as come at once.
+ */
+#define FDS_AT_ONCE 253 /* SCM_MAX_FD of the kernel */
+
+static inline int fds_for_clients(const struct daemon *d)
+{
+	return (int)(d->fd_limit - min(d->fd_limit / 4, 2U * (FDS_AT_ONCE + 3)));
+}
+
+static inline int fds_for_messages(const struct daemon *d)
+{
+	return (int)(d->fd_limit - min(d->fd_limit / 8, (unsigned int)FDS_AT_ONCE + 3));
+}
+
 /* main loop (round.c) */
 int daemon_run(struct daemon *d);
 int daemon_watch(struct daemon *d, int fd, u32 events, struct source *source);
@@ -171,7 +189,10 @@ void reaper_close_socket(struct reaper *reaper, int fd);
 
 /* log.c: on stderr only, unless it is said otherwise */
 void log_open(const char *program, bool to_stderr, bool to_syslog);
+void log_close(void);
 void log_line(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* What clients of @uid bring about: bounded (log-limit.h) */
+void log_about(uid_t uid, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void log_client(const struct client *c, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 

@@ -6,8 +6,10 @@
 #include <time.h>
 
 #include "client.h"
+#include "log-limit.h"
 
 static bool on_stderr = true, in_syslog;
+static struct log_limit limit;
 
 void log_open(const char *program, bool to_stderr, bool to_syslog)
 {
@@ -68,12 +70,57 @@ void log_sparingly(struct log_rate *rate, const char *format, ...)
 	put(text);
 }
 
+static void put_left_out(const struct log_left_out *out)
+{
+	if (out->lines)
+		log_line("%u more lines about uid %u were left out", out->lines,
+			 (unsigned int)out->uid);
+}
+
+static bool is_allowed(uid_t uid)
+{
+	struct log_left_out out;
+	u64 now = now_ns();
+	bool allowed;
+
+	while (log_limit_told(&limit, now, &out))
+		put_left_out(&out);
+	allowed = log_limit_take(&limit, uid, now, &out);
+	put_left_out(&out);
+	return allowed;
+}
+
+void log_about(uid_t uid, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	if (!is_allowed(uid))
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	put(text);
+}
+
+/* The end of the log: what is still to be said. */
+void log_close(void)
+{
+	struct log_left_out out;
+
+	while (log_limit_told(&limit, ~0ULL, &out))
+		put_left_out(&out);
+}
+
 void log_client(const struct client *c, const char *format, ...)
 {
 	const char *comm = c->creds && c->creds->meta.pid_comm ? c->creds->meta.pid_comm : "?";
+	uid_t uid = c->creds ? c->creds->core.euid : (uid_t)-1;
 	char text[512], line[640];
 	va_list args;
 
+	if (!is_allowed(uid))
+		return;
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);

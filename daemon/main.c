@@ -96,6 +96,26 @@ static void close_in_helper(const struct lane_ops *ops, int fd)
 	reaper_close(daemon_of_ops(ops)->reaper, fd);
 }
 
+/* There must be room for as many descriptors as come at once (daemon.h). */
+static ssize_t recv_with_room(const struct lane_ops *ops, int sock, void *buf, size_t size,
+			      int *fds, unsigned int *ret_n_fds, bool *ret_short)
+{
+	const int limit = fds_for_messages(daemon_of_ops(ops));
+	ssize_t n = lane_linux_ops.recv(ops, sock, buf, size, fds, ret_n_fds, ret_short);
+	unsigned int i;
+	bool fits = true;
+
+	for (i = 0; n >= 0 && i < *ret_n_fds; i++)
+		fits &= fds[i] < limit;
+	if (fits)
+		return n;
+	log_about((uid_t)-1, "no descriptors left for what clients send (limit %u)",
+		  daemon_of_ops(ops)->fd_limit);
+	for (i = 0; i < *ret_n_fds; i++)
+		ops->close(ops, fds[i]);
+	return -EMSGSIZE;
+}
+
 static int daemon_init(struct daemon *d)
 {
 	int r;
@@ -117,6 +137,7 @@ static int daemon_init(struct daemon *d)
 	d->lane_ops = lane_linux_ops;
 	d->lane_ops.close = close_in_helper;
 	d->lane_ops.hang_up = close_in_helper;
+	d->lane_ops.recv = recv_with_room;
 	d->fd_limit = raise_limit(&d->inherited_fd_limit);
 	d->datagram = malloc(CTL_DATAGRAM_MAX);
 	d->record = malloc(LANE_RING_MAX / 4 + 64);
@@ -231,6 +252,7 @@ static int serve_user(struct startup *s)
 	int r = serve(&d, s, NULL);
 
 	daemon_deinit(&d);
+	log_close();
 	return r;
 }
 

@@ -75,18 +75,27 @@ static int spare(void)
 	return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
+static void refuse(struct daemon *d, int fd, const char *where)
+{
+	struct ucred peer = { .uid = (uid_t)-1 };
+	socklen_t size = sizeof(peer);
+
+	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+	log_about(peer.uid,
+		  "refused a client at %s (uid %d, pid %d): no descriptors left (limit %u)", where,
+		  (int)peer.uid, (int)peer.pid, d->fd_limit);
+	reaper_close_socket(d->reaper, fd);
+}
+
 /* Closed with all that is in it, or the socket it came to would stay readable for ever. */
-static void refuse(struct daemon *d, int listening, const char *where)
+static void refuse_next(struct daemon *d, int listening, const char *where)
 {
 	int fd;
 
 	close(d->null_fd);
 	fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
-	if (fd >= 0) {
-		reaper_close_socket(d->reaper, fd);
-		log_line("refused a client at %s: no descriptors left (limit %u)", where,
-			 d->fd_limit);
-	}
+	if (fd >= 0)
+		refuse(d, fd, where);
 	d->null_fd = spare();
 }
 
@@ -100,11 +109,14 @@ int node_accept(struct daemon *d, int listening, const char *where)
 	if (d->null_fd < 0)
 		return -EAGAIN;
 	fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	if (fd >= 0)
+	if (fd >= 0 && fd < fds_for_clients(d))
 		return fd;
-	if (errno != EMFILE && errno != ENFILE)
-		return errno == EINTR ? -ECONNABORTED : -errno;
-	refuse(d, listening, where);
+	if (fd >= 0)
+		refuse(d, fd, where);
+	else if (errno == EMFILE || errno == ENFILE)
+		refuse_next(d, listening, where);
+	else if (errno != EINTR)
+		return -errno;
 	return -ECONNABORTED;
 }
 
@@ -162,7 +174,8 @@ void node_close(struct node *node)
 {
 	if (node->fd >= 0) {
 		daemon_unwatch(node->daemon, node->fd);
-		close(node->fd);
+		/* Those nobody accepted have perhaps sent something. */
+		reaper_close(node->daemon->reaper, node->fd);
 	}
 	if (node->bound)
 		unlink(node->path);

@@ -436,7 +436,7 @@ static void log_refusal(const struct peer *from, const struct cmsg *m, const cha
 	if (from->kind == PEER_REMOTE)
 		log_sparingly(&of_remotes, "%s", text);
 	else
-		log_line("%s", text);
+		log_about(from->account ? from->account->uid : geteuid(), "%s", text);
 }
 
 static bool refuse(struct peer *from, struct peer *to, const struct cmsg *m,

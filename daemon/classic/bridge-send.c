@@ -207,12 +207,14 @@ void bridge_broadcast(struct classic *k, struct cmsg *m)
 	if (!any_listens(&k->bus->core))
 		return;
 	if (m->fds) {
-		log_line("a broadcast of %s is not delivered to native peers: it has descriptors",
-			 m->sender.s);
+		log_about(m->from->account->uid,
+			  "a broadcast of %s is not delivered to native peers: it has descriptors",
+			  m->sender.s);
 		return;
 	}
 	r = send_native(m->from, m, KDBUS_DST_ID_BROADCAST);
 	if (r < 0)
-		log_line("a broadcast of %s is not delivered to native peers: %s", m->sender.s,
-			 strerror(-r));
+		log_about(m->from->account->uid,
+			  "a broadcast of %s is not delivered to native peers: %s", m->sender.s,
+			  strerror(-r));
 }

@@ -24,8 +24,8 @@ void cpeer_log(const struct cpeer *c, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	log_line("connection %s (uid %d, pid %d): %s", c->name_len ? c->name : "without a name",
-		 (int)c->uid, (int)c->pid, text);
+	log_about(c->uid, "connection %s (uid %d, pid %d): %s",
+		  c->name_len ? c->name : "without a name", (int)c->uid, (int)c->pid, text);
 }
 
 /* ---- epoll ---- */

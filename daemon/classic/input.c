@@ -380,11 +380,23 @@ static bool only_grew(struct take *t, size_t first, size_t n)
 	return n <= first && !t->n_fds;
 }
 
+/* There must be room for as many as come at once (daemon/daemon.h). */
+static bool has_too_many(const struct take *t)
+{
+	int limit = fds_for_messages(t->peer->classic->daemon);
+	unsigned int i;
+
+	for (i = 0; i < t->n_fds; i++)
+		if (t->fds[i] >= limit)
+			return true;
+	return false;
+}
+
 static void check_fds(struct take *t)
 {
 	struct cpeer *c = t->peer;
 
-	if (t->truncated)
+	if (t->truncated || has_too_many(t))
 		cpeer_doom(c, "descriptors of it could not be taken");
 	else if (t->n_fds && !c->fds_ok && c->state != CPEER_AUTH)
 		cpeer_doom(c, "it sent descriptors without having negotiated them");

@@ -62,8 +62,7 @@ static void free_listener(struct listener *l)
 {
 	if (l->watched)
 		daemon_unwatch(l->classic->daemon, l->fd);
-	if (l->fd >= 0)
-		close(l->fd);
+	reaper_close(l->classic->daemon->reaper, l->fd);
 	if (l->path)
 		unlink(l->path);
 	free(l->path);
