@@ -38,6 +38,7 @@ static const struct access both_names[] = {
 struct side {
 	const struct fixture *f;
 	struct companion other; /* the way to the other one, past the bus */
+	int end_of_other; /* of that way; open here, it would hide that the other one ended */
 	unsigned int id;
 	unsigned int sees_uid; /* of the other */
 	bool sees_pid;
@@ -410,6 +411,7 @@ static int run_side(struct companion *self, void *arg)
 	struct side *s = arg;
 
 	(void)self;
+	close(s->end_of_other);
 	return s->enters ? take_part_inside(s) : take_part(s);
 }
 
@@ -428,8 +430,8 @@ static void play_together(void **state, struct side *a, struct side *b)
 		assert_int_equal(r, 0);
 	}
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-	a->other.sock = pair[0];
-	b->other.sock = pair[1];
+	a->other.sock = b->end_of_other = pair[0];
+	b->other.sock = a->end_of_other = pair[1];
 	companion_start(&first, a->id, run_side, a);
 	companion_start(&second, b->id, run_side, b);
 	/* If one ends early the other one hears it. */
