@@ -188,8 +188,10 @@ static void after_vfork(void)
 
 	hello(&a);
 	hello(&b);
+	/* NOLINTNEXTLINE(clang-analyzer-security.insecureAPI.vfork) */
 	pid = vfork();
 	if (!pid) {
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Vfork) */
 		close(a.fd);
 		_exit(0);
 	}
@@ -244,9 +246,12 @@ static int take_fd(int sock)
 			      .msg_iovlen = 1,
 			      .msg_control = control,
 			      .msg_controllen = sizeof(control) };
+	const struct cmsghdr *c;
 
 	EQ(recvmsg(sock, &msg, MSG_CMSG_CLOEXEC), 1);
-	return *(int *)CMSG_DATA(CMSG_FIRSTHDR(&msg));
+	c = CMSG_FIRSTHDR(&msg);
+	CHECK(c);
+	return *(const int *)CMSG_DATA(c);
 }
 
 /* The connection moves: who made it has closed it before it is used. */
