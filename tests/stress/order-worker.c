@@ -125,7 +125,9 @@ static void begin_life(struct worker *w)
 	w->received = 0;
 	w->open = 0;
 	memset(w->heard, 0, sizeof(w->heard));
-	w->settled = w->lossy = false;
+	w->settled = false;
+	/* Where room is tight broadcasts may be lost, and that is told behind what came after. */
+	w->lossy = w->shared->mode == TIGHT;
 	memset(w->owner, 0, sizeof(w->owner));
 	atomic_store(&w->life->id, libkdbus_identity(w->h)->id);
 	atomic_store(&w->mine->life, life);
