@@ -64,10 +64,10 @@ static void starter_free(struct module *m, struct starter *s)
 static int starter_new(struct module *m, const char *name)
 {
 	struct starter *s = calloc(1, sizeof(*s));
-	int r = s ? 0 : -ENOMEM;
+	int r;
 
-	if (r < 0)
-		return r;
+	if (!s)
+		return -ENOMEM;
 	INIT_LIST_HEAD(&s->ready_entry);
 	s->again.expired = expired;
 	s->module = m;
@@ -78,7 +78,6 @@ static int starter_new(struct module *m, const char *name)
 	r = s->name ? starter_open(m, s) : -ENOMEM;
 	if (r < 0)
 		starter_free(m, s);
-	/* cppcheck-suppress memleak ; it is on the list */
 	return r;
 }
 
