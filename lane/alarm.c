@@ -7,7 +7,7 @@
 
 int lane_alarm_make(struct lane_alarm *alarm)
 {
-	void *map;
+	void *map = NULL;
 	int r = lane_memfd_make_common("kdbus-alarm", &alarm->fd, &map);
 
 	if (r == 0)
@@ -55,7 +55,7 @@ int lane_alarm_give(struct lane_channel *ch, const struct lane_alarm *alarm)
 
 int lane_alarm_receive(struct lane_channel *ch, int fd)
 {
-	void *map;
+	void *map = NULL;
 	int r;
 
 	if (!(ch->flags & LANE_ALARMS) || ch->peer_alarm)

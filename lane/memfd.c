@@ -61,7 +61,7 @@ static int map_writable(int fd, size_t size, void **ret_map)
 
 static int fill(int fd, size_t size, int seals, void **ret_map)
 {
-	void *map;
+	void *map = NULL;
 	int r;
 
 	if (ftruncate(fd, (off_t)size) < 0)
