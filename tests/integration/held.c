@@ -92,8 +92,7 @@ static void *run_mapper(void *arg)
 	struct waiter *w = arg;
 
 	__atomic_store_n(&w->tid, (pid_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
-	mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, w->fd, 0);
-	return NULL;
+	return mmap(NULL, PAGE, PROT_READ, MAP_PRIVATE, w->fd, 0);
 }
 
 static char state_of(pid_t tid)
