@@ -215,9 +215,10 @@ static int start_module(struct daemon *d, struct startup *s, struct kernel_bus *
 	int r = kernel_bus_start(k, s->domain, s->bus_name, bus_flags(s->bus_name),
 				 s->change_user ? s->uid : geteuid());
 
-	if (r == 0)
-		r = bus_copy(d, s->bus_name, &bus);
-	if (r < 0)
+	if (r)
+		return r;
+	r = bus_copy(d, s->bus_name, &bus);
+	if (r)
 		return r;
 	bus->kernel = k;
 	r = startup_serve(s, bus, &carrier_module);
