@@ -229,12 +229,11 @@ static void undo(struct user *u)
  */
 static void renew_channel(struct user *u)
 {
-	int sock = dup(u->daemon.channel.sock);
 	struct lane_channel *ch = &u->daemon.channel;
+	int sock = ch->sock;
 
-	if (sock < 0)
-		return;
-	fcntl(sock, F_SETFD, FD_CLOEXEC);
+	/* or else it would be shut down, for us as well */
+	ch->sock = -1;
 	lane_channel_deinit(ch);
 	user_channel_start(u, sock);
 }
