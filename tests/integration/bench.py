@@ -479,6 +479,13 @@ def limits():
         else run.stdout + run.stderr])
 
 
+def alone():
+    """What is not measured next to libkdbus is no reason to measure nothing."""
+    run = bench('storm', '--quick', '--repeat', '1', '--count', '3', '--only', 'libkdbus')
+    check('storm: libkdbus alone', ['' if run.returncode == 0 and 'cycle' in run.stdout
+                                    else run.stdout + run.stderr])
+
+
 def losses():
     """What a pair loses is said of a single pair's rate, also if that was not asked for."""
     run = bench('scale', '--quick', '--repeat', '1', '--sizes', '2', '--only', 'socket',
@@ -607,6 +614,7 @@ def main():
     full_disk()
     limits()
     losses()
+    alone()
     descriptors()
     corruption()
     kernel_engine()
