@@ -190,6 +190,8 @@ static int begin(struct module *m, struct starter *s, const struct service_file 
 		return -ENOMEM;
 	}
 	w->native = s;
+	/* It counts, so that it ends with its sender. */
+	w->held = sizeof(*w);
 	w->serial = (uint32_t)msg->cookie;
 	w->quiet = !(msg->flags & KDBUS_MSG_EXPECT_REPLY);
 	waiter_add(a, w, from);
