@@ -296,16 +296,19 @@ static const struct kdbus_item *name_of(const struct kdbus_info *info)
 	for (info = (list); info && (const char *)info < (const char *)(list) + (bytes); \
 	     info = (const void *)((const char *)info + ALIGN(info->size, 8ULL)))
 
+#define DROPS_MAX 4096 /* what others send to the ear may never end */
+
 /* A list with nothing left to be heard that is older than it, if the bus is ever that quiet. */
 static int list(struct module *m, const struct kdbus_info **ret, u64 *ret_size)
 {
 	const u64 flags = KDBUS_LIST_UNIQUE | KDBUS_LIST_NAMES | KDBUS_LIST_ACTIVATORS;
 	struct kconn *ear = &m->ear.conn;
 	struct kconn_got got;
+	unsigned int n;
 	int r, tries = 8;
 
 	for (;;) {
-		while (kconn_recv(ear, KDBUS_RECV_DROP, &got) == 0)
+		for (n = 0; n < DROPS_MAX && kconn_recv(ear, KDBUS_RECV_DROP, &got) == 0; n++)
 			;
 		r = kconn_list(ear, flags, ret, ret_size);
 		if (r < 0 || kconn_recv(ear, KDBUS_RECV_PEEK, &got) < 0)

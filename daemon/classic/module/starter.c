@@ -18,6 +18,7 @@
 
 #define STARTER_POOL (1U << 20)
 #define AGAIN_MS     10
+#define ANSWERS_MAX  4096 /* in the place of one service that did not start */
 
 static void expired(struct timeout *t);
 
@@ -129,14 +130,18 @@ static void answer(struct module *m, const struct kdbus_msg *msg, const char *er
 	module_refuse(m, NULL, msg, error, text);
 }
 
-/* All that waits, but @before of the activator's own, comes with the name, and is answered. */
+/*
+ * All that waits comes with the name, and is answered. Under a flood that never ends: the rest goes
+ * back to where it was, and is for the next attempt.
+ */
 static void answer_all(struct module *m, const char *error, const char *text)
 {
 	struct inlet by = { .conn = m->standin };
 	struct arrival a = { .inlet = &by };
 	struct kconn_got got;
+	unsigned int n;
 
-	while (kconn_recv(&m->standin, 0, &got) == 0) {
+	for (n = 0; n < ANSWERS_MAX && kconn_recv(&m->standin, 0, &got) == 0; n++) {
 		a.msg = got.msg;
 		answer(m, got.msg, error, text);
 		module_discard(m, &a);
