@@ -19,6 +19,8 @@
 #define IFACE "org.example.Module"
 #define NAME  "org.example.Name"
 
+#define VEC_MAX (2U << 20) /* payload of a message that needs no memfd */
+
 static struct own_bus bus;
 
 static void start(const char *config)
@@ -128,6 +130,34 @@ static void test_gone_at_once(void **state)
 		ping(&witness);
 	peer_close(&witness);
 	assert_int_equal(own_bus_stop(&bus), 0);
+}
+
+#define BROADCASTS 8
+
+/* A broadcast too large for a vector comes back to the daemon as a memfd, which is closed. */
+static void test_large_broadcast(void **state)
+{
+	char *text = malloc(VEC_MAX + 2);
+	unsigned int before;
+	int i;
+
+	assert_non_null(text);
+	memset(text, 'x', VEC_MAX + 1);
+	text[VEC_MAX + 1] = '\0';
+	start("");
+	WITH(p);
+	ping(&p);
+	before = count_fds(bus.pid);
+	for (i = 0; i < BROADCASTS; i++) {
+		peer_signal(&p, NULL, PATH, IFACE, "Changed", "s", text);
+		ping(&p);
+	}
+	/* The daemon looks at what has come back before it reads this. */
+	ping(&p);
+	assert_int_equal(count_fds(bus.pid), before);
+	peer_close(&p);
+	assert_int_equal(own_bus_stop(&bus), 0);
+	free(text);
 }
 
 static void flood(const char *path, uint64_t to)
@@ -400,6 +430,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_silent_peer),
 		cmocka_unit_test(test_gone_at_once),
+		cmocka_unit_test(test_large_broadcast),
 		cmocka_unit_test(test_leaves_while_flooded),
 		cmocka_unit_test(test_callee_dies_in_flood),
 		cmocka_unit_test(test_name_returns),

@@ -78,8 +78,9 @@ static bool take_one(struct module *m, struct inlet *inlet)
 	note_lost(m, inlet, got.lost);
 	if (r < 0)
 		return false;
+	/* A large one has a memfd, which is the daemon's now. */
 	if (is_echo(m, inlet, got.msg)) {
-		kconn_free(&inlet->conn, got.msg);
+		module_discard(m, &(struct arrival){ .inlet = inlet, .msg = got.msg });
 		return true;
 	}
 	m->arrivals[m->n_arrivals] = (struct arrival){ .inlet = inlet,
