@@ -418,6 +418,8 @@ unsigned char *output_room(struct classic *k, size_t size);
  * Return: 0; -EMSGSIZE: it would be too large with its sender; -ENOMEM.
  */
 int cmsg_head(struct classic *k, struct cmsg *m);
+/* The same, unless it has one that is still there. */
+int cmsg_head_kept(struct classic *k, struct cmsg *m);
 
 /**
  * output_add() - queue a message

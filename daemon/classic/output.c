@@ -86,6 +86,11 @@ int cmsg_head(struct classic *k, struct cmsg *m)
 	return 0;
 }
 
+int cmsg_head_kept(struct classic *k, struct cmsg *m)
+{
+	return m->head && m->filled == k->out_fills ? 0 : cmsg_head(k, m);
+}
+
 /* ---- adding ---- */
 
 static void mark_dirty(struct cpeer *to)
@@ -145,11 +150,9 @@ int output_add(struct cpeer *to, struct cmsg *m)
 	if (to->deaf)
 		return 0;
 	/* Something else that had to be said meanwhile took the room. */
-	if (m->filled != to->classic->out_fills) {
-		r = cmsg_head(to->classic, m);
-		if (r < 0)
-			return r;
-	}
+	r = cmsg_head_kept(to->classic, m);
+	if (r < 0)
+		return r;
 	if (to->classic->n_segs + 2 > OUTPUT_SEGS)
 		flush_all(to->classic);
 	add(to, m->head, m->head_len + (m->joined ? body : 0), NULL, m->fds);

@@ -217,7 +217,8 @@ void route_broadcast(struct classic *k, struct cmsg *m)
 	struct cpeer *from = m->from ? classic_peer(m->from) : NULL;
 
 	route_to_matches(k, m);
-	if (from && access_may_broadcast(from, m))
+	/* What monitors were told of refusals meanwhile may have taken the room of its head. */
+	if (from && access_may_broadcast(from, m) && cmsg_head_kept(k, m) == 0)
 		k->carrier->broadcast(k, m);
 }
 
