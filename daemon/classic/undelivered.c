@@ -25,6 +25,9 @@ void undelivered_note(struct cpeer *to, const unsigned char *data, size_t len)
 	if (dbusp_header_parse(&h, data, len, DBUSP_MESSAGE_MAX, NULL) < 0)
 		return;
 	answered = h.frame.type == DBUSP_METHOD_RETURN || h.frame.type == DBUSP_ERROR;
+	/* Who eavesdrops does not wait for it, and may wait for another of that serial. */
+	if (answered && h.destination.s && route_find(to->classic, h.destination) != &to->peer)
+		return;
 	if (!answered && (h.frame.type != DBUSP_METHOD_CALL ||
 			  h.frame.flags & DBUSP_NO_REPLY_EXPECTED))
 		return;
