@@ -143,25 +143,22 @@ static void look_at_paths(struct search *s, uint32_t key, struct dbusp_str text,
 	}
 }
 
-/* All rules of a shape, when there are fewer than keys to look for */
-static void look_everywhere(struct search *s, uint16_t shape)
+/* All rules, when there are fewer of them than keys to look for */
+static void look_everywhere(struct search *s)
 {
 	struct rule *rule, *next;
 	struct rb_node *node;
 	size_t i;
 
-	for (node = rb_first(&s->index->paths); node && shape & BY_ARG_PATH; node = rb_next(node)) {
+	for (node = rb_first(&s->index->paths); node; node = rb_next(node)) {
 		core_step();
-		rule = match_rule_at(node);
-		if (rule->shape == shape)
-			look_at(s, rule);
+		look_at(s, match_rule_at(node));
 	}
-	for (i = 0; i < s->index->n_buckets && !(shape & BY_ARG_PATH); i++) {
+	for (i = 0; i < s->index->n_buckets; i++) {
 		for (rule = s->index->buckets[i]; rule; rule = next) {
 			next = rule->next;
 			core_step();
-			if (rule->shape == shape)
-				look_at(s, rule);
+			look_at(s, rule);
 		}
 	}
 }
@@ -326,13 +323,9 @@ static size_t n_arg_keys(const struct search *s, uint16_t shape)
 	return n;
 }
 
-/*
- * Names of the sender times prefixes of the path and so on: a message may have hundreds of each,
- * for each shape there is.
- */
-static bool has_many_keys(const struct search *s, uint16_t shape)
+static size_t n_keys(const struct search *s, uint16_t shape)
 {
-	size_t n = n_arg_keys(s, shape), all = s->index->n_buckets + s->index->n;
+	size_t n = n_arg_keys(s, shape);
 
 	if (shape & BY_SENDER)
 		n *= n_names(s->m->from);
@@ -340,7 +333,7 @@ static bool has_many_keys(const struct search *s, uint16_t shape)
 		n *= n_names(s->to);
 	if (shape & BY_PATH_PREFIX)
 		n *= 2 + n_separators(s->m->header.path, '/');
-	return n > all;
+	return n;
 }
 
 static bool has(struct dbusp_str s, uint16_t shape, unsigned int bit)
@@ -348,23 +341,43 @@ static bool has(struct dbusp_str s, uint16_t shape, unsigned int bit)
 	return !(shape & bit) || s.s;
 }
 
-static void look_shape(struct search *s, uint16_t shape)
+/* Does the message have what rules of this shape are about? */
+static bool concerns(const struct search *s, uint16_t shape)
 {
 	const struct dbusp_header *h = &s->m->header;
+
+	return has(h->interface, shape, BY_INTERFACE) && has(h->member, shape, BY_MEMBER) &&
+	       has(h->path, shape, BY_PATH | BY_PATH_PREFIX) &&
+	       has(h->destination, shape, BY_DESTINATION);
+}
+
+/*
+ * Names of the sender times prefixes of the path and so on: a message may have hundreds of each,
+ * for each shape there is. All shapes together must not cost more than all rules.
+ */
+static bool has_many_keys(const struct search *s)
+{
+	const struct match_index *index = s->index;
+	size_t all = index->n_buckets + index->n, n = 0;
+	unsigned int i;
+
+	for (i = 0; i < index->n_shapes && n <= all; i++)
+		if (concerns(s, index->shapes[i]))
+			n += n_keys(s, index->shapes[i]);
+	return n > all;
+}
+
+static void look_shape(struct search *s, uint16_t shape)
+{
 	uint32_t key = match_shape_key(shape);
 
-	if (!has(h->interface, shape, BY_INTERFACE) || !has(h->member, shape, BY_MEMBER) ||
-	    !has(h->path, shape, BY_PATH | BY_PATH_PREFIX) ||
-	    !has(h->destination, shape, BY_DESTINATION))
+	if (!concerns(s, shape))
 		return;
 	if (shape & BY_INTERFACE)
 		key += s->interface;
 	if (shape & BY_MEMBER)
 		key += s->member;
-	if (has_many_keys(s, shape))
-		look_everywhere(s, shape);
-	else
-		look_sender(s, shape, key);
+	look_sender(s, shape, key);
 }
 
 static void look_all(struct search *s, struct match_index *index)
@@ -372,6 +385,10 @@ static void look_all(struct search *s, struct match_index *index)
 	unsigned int i;
 
 	s->index = index;
+	if (has_many_keys(s)) {
+		look_everywhere(s);
+		return;
+	}
 	for (i = 0; i < index->n_shapes; i++)
 		look_shape(s, index->shapes[i]);
 }

@@ -12,7 +12,8 @@
  * 2. A search makes one key for each shape in use and each way in which the message has it (the
  *    names that its sender and its recipient own, the prefixes of its path, the arguments that
  *    some rule is filed by), and looks at the rules under these keys only. So its cost does not
- *    depend on rules that do not concern the message.
+ *    depend on rules that do not concern the message. Where that makes more keys than there are
+ *    rules it looks at all of them instead, once.
  * 3. Paths in arguments match in both directions: a rule "/a/" the argument "/a/b", and a rule
  *    "/a/b" the argument "/a/". So these rules are in a tree, ordered by key and path, where what
  *    begins with an argument lies side by side.

@@ -418,6 +418,78 @@ static void test_strangers_cost_nothing(void **state)
 	assert_true(cost_of_search(10000, 2) < 60);
 }
 
+/* ---- hostile messages ---- */
+
+#define WAYS 100 /* names of the sender, and elements of a path and of an argument */
+
+/* Rules of every shape that a broadcast may match, twice each, of which none does */
+static unsigned int add_all_shapes(struct fixture *f)
+{
+	static const char *const parts[] = { "sender='no.one'", "interface='i.a'", "member='M'" };
+	static const char *const where[] = { "", "path='/no'", "path_namespace='/no'" };
+	static const char *const what[] = { "arg0='no%u'", "arg0namespace='no.n%u'", "arg1='no%u'",
+					    "arg1path='/no%u'" };
+	unsigned int i, j, n = 0;
+	char text[256], last[32];
+
+	for (i = 0; i < 8 * 3 * 4 * 2; i++, n++) {
+		text[0] = '\0';
+		for (j = 0; j < 3; j++)
+			if (i >> j & 1)
+				strcat(strcat(text, parts[j]), ",");
+		if (*where[i / 8 % 3])
+			strcat(strcat(text, where[i / 8 % 3]), ",");
+		snprintf(last, sizeof(last), what[i / 24 % 4], i);
+		add_text(&f->peers[i % N_PEERS], "%s%s", text, last);
+	}
+	return n;
+}
+
+static void fill(char *text, size_t size, const char *element)
+{
+	unsigned int i;
+
+	text[0] = '\0';
+	for (i = 0; i < WAYS; i++)
+		strncat(text, element, size - strlen(text) - 1);
+}
+
+/* A message that has each part in many ways costs no more than a look at each rule. */
+static void test_many_ways_cost_one(void **state)
+{
+	static struct fixture f;
+	char path[4 * WAYS], namespace[4 * WAYS], name[32], sender[CLASSIC_UNIQUE_MAX];
+	const char *const arguments[] = { namespace + 1, path };
+	const struct dbusp_desc desc = { .type = DBUSP_SIGNAL,
+					 .serial = 1,
+					 .interface = DBUSP_STR("i.a"),
+					 .member = DBUSP_STR("M"),
+					 .path = { path, 2 * WAYS },
+					 .signature = DBUSP_STR("so") };
+	unsigned int n, i;
+	struct cmsg m;
+
+	set_up(&f, 1);
+	fill(path, sizeof(path), "/p");
+	fill(namespace, sizeof(namespace), ".x");
+	n = add_all_shapes(&f);
+	for (i = 0; i < WAYS; i++) {
+		snprintf(name, sizeof(name), "org.n%u", i);
+		own(&f, 1, name);
+	}
+	make_message(&desc, arguments, &m);
+	m.from = &f.peers[1].peer;
+	m.sender = unique_name(m.from, sender);
+	found_peers = 0;
+	core_steps = 0;
+	match_find(&f.k, &m, NULL, visit);
+	assert_int_equal(found_peers, 0);
+	/* A test of a rule about a sender looks for the name among his. */
+	assert_true(core_steps < 8 * n);
+	free((void *)m.raw);
+	tear_down(&f);
+}
+
 /* ---- hostile rules ---- */
 
 #define STAGES	 10 /* 2^STAGES texts with one hash */
@@ -525,6 +597,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_like_testing_every_rule),
 		cmocka_unit_test(test_strangers_cost_nothing),
+		cmocka_unit_test(test_many_ways_cost_one),
 		cmocka_unit_test(test_nobody_makes_collisions),
 		cmocka_unit_test(test_memory_of_a_rule),
 	};
