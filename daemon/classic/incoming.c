@@ -3,6 +3,7 @@
 #include "incoming.h"
 
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "access.h"
@@ -66,7 +67,12 @@ static int read_header(struct incoming *in, const struct incoming_source *source
 		return -EBADMSG;
 	in->size = frame.total_len;
 	r = room(in);
-	return r < 0 ? r : source->read(source, 0, in->data, frame.header_len);
+	if (r < 0)
+		return r;
+	/* What says how long the header is must not be another when that much of it is there. */
+	memcpy(in->data, fixed, sizeof(fixed));
+	return source->read(source, sizeof(fixed), in->data + sizeof(fixed),
+			    frame.header_len - sizeof(fixed));
 }
 
 int incoming_begin(struct incoming *in, struct classic *k, struct peer *from,
@@ -88,9 +94,7 @@ int incoming_begin(struct incoming *in, struct classic *k, struct peer *from,
 	r = read_header(in, source);
 	if (r < 0)
 		return r;
-	/* The sender may have changed it meanwhile. */
-	if (dbusp_header_parse(&in->m.header, in->data, in->size, DBUSP_MESSAGE_MAX, NULL) < 0 ||
-	    in->m.header.frame.total_len != in->size)
+	if (dbusp_header_parse(&in->m.header, in->data, in->size, DBUSP_MESSAGE_MAX, NULL) < 0)
 		return -EBADMSG;
 	in->m.raw = in->data;
 	in->m.body = in->data + in->m.header.frame.header_len;
