@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "native.h"
@@ -125,8 +126,11 @@ static void test_gone_at_once(void **state)
 		want_signal(&witness, DBUS, "NameOwnerChanged", &g);
 		got_free(&g);
 	}
-	/* Sockets are closed by a thread, which nothing tells of: ask until it is done. */
-	while (count_fds(bus.pid) != before)
+	/*
+	 * Sockets are closed by a thread, which nothing tells of: ask until it is done. It may not
+	 * have been done with those of native_learn_names() when they were counted.
+	 */
+	while (count_fds(bus.pid) > before)
 		ping(&witness);
 	peer_close(&witness);
 	assert_int_equal(own_bus_stop(&bus), 0);
@@ -394,6 +398,7 @@ static int count_lines(int fd)
 static void test_log(void **state)
 {
 	int log = memfd_create("log", 0), stderr_before = dup(STDERR_FILENO), i;
+	const time_t begin = time(NULL);
 	struct libkdbus *h;
 	uint8_t *data;
 	size_t len;
@@ -419,7 +424,8 @@ static void test_log(void **state)
 	libkdbus_close(h);
 	peer_close(&p);
 	assert_int_equal(own_bus_stop(&bus), 0);
-	assert_in_range(count_lines(log), 1, 500);
+	/* So many at once, and a few a second (daemon/log-limit.h) */
+	assert_in_range(count_lines(log), 1, 500 + 10 * (time(NULL) - begin));
 	free(data);
 	close(log);
 	close(stderr_before);

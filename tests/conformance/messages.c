@@ -136,7 +136,7 @@ static void timeout(void **state)
 
 	for (i = 1; i <= 4; i++) {
 		l.cookie = i;
-		l.reply = fixture_deadline(900 + i * 100);
+		l.reply = fixture_deadline(4900 + i * 100);
 		assert_int_equal(fixture_send(a, &l), 0);
 	}
 	for (i = 1; i <= 4; i++) {

@@ -75,11 +75,11 @@ static void assert_nothing_left(struct world *w)
 {
 	unsigned int tries;
 
-	for (tries = 0; tries < 500000 && daemon_fds(w, true) != w->fds; tries++) {
+	for (tries = 0; tries < 500000 && daemon_fds(w, true) > w->fds; tries++) {
 		assert_served(w);
 		usleep(200);
 	}
-	assert_int_equal(daemon_fds(w, true), w->fds);
+	assert_true(daemon_fds(w, true) <= w->fds);
 }
 
 static int raw_connect(const struct world *w)

@@ -738,7 +738,7 @@ static void measure_again(struct worker *w)
 {
 	unsigned int tries;
 
-	for (tries = 0; tries < 1000 && count_fds(getpid()) > w->me->fds[0]; tries++) {
+	for (tries = 0; tries < 100000 && count_fds(getpid()) > w->me->fds[0]; tries++) {
 		serve(w, 64);
 		doze(w);
 	}

@@ -26,8 +26,8 @@ int main(int argc, char **argv)
 	bug = bug ? bug + 1 : argv[0];
 	if (argc != 1 || !strcmp(bug, "failure"))
 		return 1;
-	/* the kernel's own limit is two minutes */
-	good = put("/proc/sys/kernel/hung_task_timeout_secs", "1") &&
+	/* The kernel's own limit is two minutes; nothing else is to be that quick. */
+	good = (strcmp(bug, "hang") || put("/proc/sys/kernel/hung_task_timeout_secs", "1")) &&
 	       put("/sys/module/kdbus/parameters/bug", bug);
 	printf("%s %s\n", good ? "ok" : "not ok", bug);
 	return !good;

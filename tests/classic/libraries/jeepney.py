@@ -13,7 +13,7 @@ PATH = '/org/example/library'
 PROPERTIES = 'org.freedesktop.DBus.Properties'
 FAILED = 'org.example.Error.Failed'
 # One second by default.
-PATIENCE = 60
+PATIENCE = 300
 XML = '''<node><interface name="org.example.Library">
   <method name="Nest"><arg type="a{sa(iv)}" direction="in"/>
     <arg type="a{sa(iv)}" direction="out"/></method>
