@@ -156,9 +156,13 @@ static void test_large_broadcast(void **state)
 		peer_signal(&p, NULL, PATH, IFACE, "Changed", "s", text);
 		ping(&p);
 	}
-	/* The daemon looks at what has come back before it reads this. */
-	ping(&p);
-	assert_int_equal(count_fds(bus.pid), before);
+	/*
+	 * The daemon looks at what has come back before it reads this; sockets that a thread was
+	 * yet to close may have been counted before.
+	 */
+	do
+		ping(&p);
+	while (count_fds(bus.pid) > before);
 	peer_close(&p);
 	assert_int_equal(own_bus_stop(&bus), 0);
 	free(text);
