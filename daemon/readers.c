@@ -210,6 +210,8 @@ static struct place *free_place(struct readers *r)
 	return p;
 }
 
+static bool call_slow(struct readers *r);
+
 static void take_slow(struct readers *r, struct reading *g)
 {
 	struct place *p = free_place(r);
@@ -217,6 +219,9 @@ static void take_slow(struct readers *r, struct reading *g)
 	*p = (struct place){ .taken = true, .uid = g->uid, .since = now_ms() };
 	list_del_init(&g->entry);
 	g->queued = false;
+	/* Who was called for the next one may have been this thread, which may not come back. */
+	if (next_slow(r))
+		call_slow(r);
 	pthread_mutex_unlock(&r->lock);
 	creds_read_cmdline(g->creds, g->proc);
 	pthread_mutex_lock(&r->lock);
@@ -244,14 +249,25 @@ static void *run_slow(void *arg)
 	return NULL;
 }
 
-static void queue_slow(struct readers *r, struct reading *g)
+/* Returns whether there is a thread at all. */
+static bool call_slow(struct readers *r)
 {
-	g->queued = true;
-	list_add_tail(&g->entry, &r->slow);
 	if (r->idle)
 		pthread_cond_signal(&r->wake_slow);
 	else if (r->n_slow < READERS_MAX && start_thread(r, run_slow))
 		r->n_slow++;
+	return r->n_slow;
+}
+
+static void queue_slow(struct readers *r, struct reading *g)
+{
+	g->queued = true;
+	list_add_tail(&g->entry, &r->slow);
+	if (call_slow(r))
+		return;
+	list_del(&g->entry);
+	g->creds->read |= KDBUS_ATTACH_CMDLINE;
+	finish(r, g);
 }
 
 /* While command lines wait for threads, look now and then whether there is hope. */
@@ -294,6 +310,9 @@ static void *run_quick(void *arg)
 		if (g)
 			take_quick(r, g);
 		give_up_hopeless(r);
+		/* Perhaps a thread can be had by now. */
+		if (next_slow(r))
+			call_slow(r);
 		if (list_empty(&r->asked) && !r->stop)
 			wait_for_more(r);
 	}
@@ -432,8 +451,9 @@ int readers_start(struct daemon *d, struct readers **ret)
 	r->source.ready = done_ready;
 	r->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (r->done_fd < 0) {
+		e = -errno;
 		free(r);
-		return -errno;
+		return e;
 	}
 	pthread_mutex_lock(&r->lock);
 	started = start_thread(r, run_quick);
