@@ -152,6 +152,21 @@ static void op_close(const struct lane_ops *ops, int fd)
 }
 
 /*
+ * At its end a socket reads as an empty message does, which may have files, and others behind it.
+ * But each message has credentials, for who asks. Looking takes no file that it has no room for.
+ */
+static bool has_message(int sock)
+{
+	char control[CMSG_SPACE(sizeof(struct ucred))] __attribute__((aligned(8)));
+	struct msghdr msg = { .msg_control = control, .msg_controllen = sizeof(control) };
+	int one = 1;
+
+	return setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &one, sizeof(one)) == 0 &&
+	       recvmsg(sock, &msg, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) >= 0 &&
+	       (msg.msg_controllen || msg.msg_flags & MSG_CTRUNC);
+}
+
+/*
  * Files that lie in the socket unread would be closed with it. Nothing can be put there any more
  * once it is shut for reading.
  */
@@ -169,7 +184,7 @@ static void op_hang_up(const struct lane_ops *ops, int sock)
 		r = ops->recv(ops, sock, &byte, sizeof(byte), fds, &n, &short_of);
 		for (i = 0; i < n; i++)
 			user_drop_fd(fds[i]);
-	} while (r > 0 || r == -EMSGSIZE);
+	} while (r > 0 || r == -EMSGSIZE || (r == 0 && has_message(sock)));
 	close(sock);
 }
 
