@@ -287,6 +287,7 @@ static int serve_module(struct startup *s)
 	r = serve(&d, s, &k);
 	daemon_deinit(&d);
 	kernel_bus_stop(&k);
+	log_close();
 	return r;
 }
 
