@@ -90,17 +90,13 @@ static void begin(struct classic *k, struct dbusp_build *b, struct dbusp_desc *d
 static int add_large(struct cpeer *to, const uint8_t *msg, size_t len, struct cfds *fds)
 {
 	struct cbuf *buf = cbuf_new(len);
-	struct cmsg m;
+	struct cmsg m = { .buf = buf, .fds = fds, .head_len = DBUSP_FIXED_LEN };
 	int r;
 
 	if (!buf)
 		return -ENOMEM;
 	memcpy(buf->data, msg, len);
-	m.buf = buf;
-	m.fds = fds;
-	m.joined = false;
 	m.head = memcpy(output_room(to->classic, DBUSP_FIXED_LEN), msg, DBUSP_FIXED_LEN);
-	m.head_len = DBUSP_FIXED_LEN;
 	m.filled = to->classic->out_fills;
 	m.body = buf->data + DBUSP_FIXED_LEN;
 	m.header.frame.body_len = (uint32_t)(len - DBUSP_FIXED_LEN);

@@ -143,7 +143,6 @@ int output_add_raw(struct cpeer *to, const unsigned char *data, size_t len, stru
 
 int output_add(struct cpeer *to, struct cmsg *m)
 {
-	/* cppcheck-suppress ctuuninitvar ; the driver fills in what is read here */
 	size_t body = m->header.frame.body_len;
 	int r;
 

@@ -568,7 +568,7 @@ static void test_nobody_makes_collisions(void **state)
 		add_text(&f.peers[0], "member='%s'", text);
 	}
 	desc.member = dbusp_str(text);
-	make_message(&desc, NULL, &m);
+	make_message(&desc, (const char *const[]){ NULL }, &m);
 	m.from = &f.peers[1].peer;
 	m.sender = unique_name(m.from, sender);
 	found_peers = 0;
