@@ -52,6 +52,11 @@ static void op_wake(const struct lane_ops *ops, const uint32_t *word)
 	syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+static void op_yield(const struct lane_ops *ops)
+{
+	sched_yield();
+}
+
 /* Woken, or the word was different: both mean look again. */
 static int slept(long r)
 {
@@ -240,6 +245,7 @@ unsigned int lane_linux_cpus(void)
 const struct lane_ops lane_linux_ops = {
 	.now = op_now,
 	.wake = op_wake,
+	.yield = op_yield,
 	.sleep = op_sleep,
 	.send = op_send,
 	.recv = op_recv,

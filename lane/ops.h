@@ -5,7 +5,7 @@
  * lane/ calls nothing that waits, rings or tells the time except through this table, so that a
  * test can be the scheduler, the clock and the socket. lane_linux_ops is the real one.
  *
- * 1. No operation but sleep() waits; sockets are used with MSG_DONTWAIT.
+ * 1. No operation but sleep() and yield() waits; sockets are used with MSG_DONTWAIT.
  * 2. Every operation gets the table itself, so that a test can embed it in its own structure.
  * 3. All are thread-safe in lane_linux_ops.
  */
@@ -32,6 +32,7 @@ struct lane_word {
  * struct lane_ops - system calls
  * @now:	CLOCK_MONOTONIC in ns
  * @wake:	wake all who sleep on @word (shared futex)
+ * @yield:	let whoever is ready to run on this CPU run first
  * @sleep:	sleep while all @n words (1..LANE_WORDS_MAX) have the seen values, at most
  *		@timeout_ns. 0: woken or a word differed; -ETIMEDOUT; -EINTR; -ENOSYS: the kernel
  *		has no futex_waitv
@@ -54,6 +55,7 @@ struct lane_word {
 struct lane_ops {
 	uint64_t (*now)(const struct lane_ops *ops);
 	void (*wake)(const struct lane_ops *ops, const uint32_t *word);
+	void (*yield)(const struct lane_ops *ops);
 	int (*sleep)(const struct lane_ops *ops, const struct lane_word *words, unsigned int n,
 		     uint64_t timeout_ns);
 	int (*send)(const struct lane_ops *ops, int sock, const void *data, size_t size,

@@ -26,6 +26,7 @@ void lane_spin_init(struct lane_spin *spin, uint32_t max_ns, unsigned int cpus)
 		.budget_ns = max_ns / 2,
 		.every = LANE_SPIN_PROBE_EVERY,
 		.cpus = cpus,
+		.yield_credit_ns = LANE_YIELD_CREDIT_NS,
 	};
 }
 
@@ -114,6 +115,71 @@ static int spin_for(struct lane_spin *spin, const struct lane_ops *ops,
 	return 0;
 }
 
+bool lane_yield_due(const struct lane_spin *spin, uint64_t now)
+{
+	return spin->max_ns && now >= spin->yield_after;
+}
+
+void lane_yield_end(struct lane_spin *spin, bool won, uint64_t now, uint64_t spent_ns)
+{
+	uint64_t cost = won ? spent_ns : LANE_YIELD_COST_NS;
+
+	if (won && spent_ns <= LANE_YIELD_MAX_NS) {
+		if (spin->yield_credit_ns < LANE_YIELD_CREDIT_NS)
+			spin->yield_credit_ns += LANE_YIELD_COST_NS;
+		return;
+	}
+	if (cost <= spin->yield_credit_ns) {
+		spin->yield_credit_ns -= (uint32_t)cost;
+		return;
+	}
+	spin->yield_after = now + (cost - spin->yield_credit_ns) * LANE_YIELD_REST;
+	spin->yield_credit_ns = 0;
+}
+
+/* All say POLLING, so a peer that runs meanwhile need not wake anybody. */
+static int yield(struct lane_spin *spin, const struct lane_ops *ops,
+		 struct lane_channel *const *chs, unsigned int n, lane_ready_fn ready, void *arg,
+		 uint64_t start)
+{
+	uint64_t now;
+	unsigned int i;
+	int r = 0;
+
+	for (i = 0; !r && i < LANE_YIELDS; i++) {
+		LANE_YIELD(LANE_AT_CALL);
+		ops->yield(ops);
+		if (any_news(chs, n))
+			r = ready(arg);
+	}
+	if (!r)
+		r = ready(arg);
+	now = ops->now(ops);
+	lane_yield_end(spin, r != 0, now, now - start);
+	return r;
+}
+
+static void unarm_all(struct lane_channel *const *chs, unsigned int n)
+{
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		lane_unarm(chs[i]);
+		lane_alarm_look(chs[i]);
+	}
+}
+
+int lane_yield(struct lane_spin *spin, const struct lane_ops *ops, struct lane_channel *const *chs,
+	       unsigned int n, lane_ready_fn ready, void *arg)
+{
+	uint64_t start = ops->now(ops);
+
+	if (!lane_yield_due(spin, start))
+		return 0;
+	unarm_all(chs, n);
+	return yield(spin, ops, chs, n, ready, arg, start);
+}
+
 static bool all_attached(struct lane_channel *const *chs, unsigned int n)
 {
 	unsigned int i;
@@ -171,19 +237,21 @@ int lane_wait(struct lane_spin *spin, const struct lane_ops *ops, struct lane_ch
 	      unsigned int n, lane_ready_fn ready, void *arg, uint64_t deadline)
 {
 	uint64_t now, end;
-	unsigned int i;
 	int r;
 
 	if (!n || n > LANE_WORDS_MAX)
 		return -EINVAL;
-	for (i = 0; i < n; i++) {
-		lane_unarm(chs[i]);
-		lane_alarm_look(chs[i]);
-	}
+	unarm_all(chs, n);
 	r = spin_for(spin, ops, chs, n, ready, arg, deadline);
 	if (r || !all_attached(chs, n))
 		return r;
 	now = ops->now(ops);
+	if (lane_yield_due(spin, now)) {
+		r = yield(spin, ops, chs, n, ready, arg, now);
+		if (r || !all_attached(chs, n))
+			return r;
+		now = ops->now(ops);
+	}
 	end = deadline > now && deadline - now > LANE_FUTEX_NS ? now + LANE_FUTEX_NS : deadline;
 	for (; now < end && all_attached(chs, n); now = ops->now(ops)) {
 		r = sleep_once(ops, chs, n, ready, arg, end - now);

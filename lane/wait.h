@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * wait.h - spinning and short sleeps
+ * wait.h - spinning, yielding and short sleeps
  *
  * 1. Spinning follows what it has been earning. With one usable CPU it never happens; after waits
  *    that it did not shorten the budget halves down to nothing, and then only a probe in
@@ -8,9 +8,14 @@
  *    finds out whether that has changed. A wait that was over while it spun doubles it, up to the
  *    maximum. A probe is as long as the maximum, for the first one has to outlast the peer's
  *    wake-up.
- * 2. The futex is slept on for at most LANE_FUTEX_NS at a time, because it does not notice a
+ * 2. Before it sleeps it lets others run on its CPU. If the peer is among them, the answer comes
+ *    without a sleep and a wake-up. A yield that ended the wait soon earns LANE_YIELD_COST_NS,
+ *    up to LANE_YIELD_CREDIT_NS. Yields that ended nothing cost as much; one that ended the wait,
+ *    but took so long that a third process must have had the CPU, costs that time. What is not
+ *    paid for is followed by LANE_YIELD_REST times as long without a yield.
+ * 3. The futex is slept on for at most LANE_FUTEX_NS at a time, because it does not notice a
  *    death; after that the caller arms its lanes and sleeps in ppoll (rules 7 and 9).
- * 3. It is one word, the alarm, for all lanes whose peers have that, and one more for each of the
+ * 4. It is one word, the alarm, for all lanes whose peers have that, and one more for each of the
  *    others: to wait for several in one system call takes half as long again as for one.
  */
 #ifndef LANE_WAIT_H
@@ -22,17 +27,24 @@
 #define LANE_SPIN_MIN_NS 2000u
 #define LANE_SPIN_PROBE_EVERY 64u
 #define LANE_SPIN_PROBE_RARELY 1024u
+#define LANE_YIELDS 2u /* in one wait */
+#define LANE_YIELD_MAX_NS 500000u /* less than the kernel lets one process run for */
+#define LANE_YIELD_REST 200u
+#define LANE_YIELD_COST_NS 1000u /* of those in vain, and of the sleep that one saves */
+#define LANE_YIELD_CREDIT_NS 1000000u
 #define LANE_FUTEX_NS 10000000u
 
 /**
  * struct lane_spin - adaptive budget, one per connection
  */
 struct lane_spin {
-	uint32_t max_ns; /* 0: never spin */
+	uint32_t max_ns; /* 0: never spin or yield */
 	uint32_t budget_ns;
 	uint32_t waits; /* since the last probe */
 	uint32_t every; /* waits between probes */
 	unsigned int cpus;
+	uint64_t yield_after; /* CLOCK_MONOTONIC ns */
+	uint32_t yield_credit_ns; /* what yields have saved and not yet cost */
 };
 
 /**
@@ -51,6 +63,16 @@ void lane_spin_init(struct lane_spin *spin, uint32_t max_ns, unsigned int cpus);
 uint32_t lane_spin_begin(struct lane_spin *spin);
 void lane_spin_end(struct lane_spin *spin, bool won, uint64_t spent_ns);
 
+/**
+ * lane_yield_due() - may a wait yield now?
+ * lane_yield_end() - it has
+ * @now:	CLOCK_MONOTONIC ns
+ * @won:	the wait is over
+ * @spent_ns:	how long others had the CPU
+ */
+bool lane_yield_due(const struct lane_spin *spin, uint64_t now);
+void lane_yield_end(struct lane_spin *spin, bool won, uint64_t now, uint64_t spent_ns);
+
 unsigned int lane_linux_cpus(void);
 
 /**
@@ -61,7 +83,7 @@ unsigned int lane_linux_cpus(void);
 typedef int (*lane_ready_fn)(void *arg);
 
 /**
- * lane_wait() - spin, then sleep on the alarm or the lanes' futex words
+ * lane_wait() - spin, yield, then sleep on the alarm or the lanes' futex words
  * @chs:	lanes that may bring it, 1..LANE_WORDS_MAX; of all others nothing is noticed
  * @deadline:	CLOCK_MONOTONIC ns, UINT64_MAX for none
  *
@@ -72,5 +94,13 @@ typedef int (*lane_ready_fn)(void *arg);
  */
 int lane_wait(struct lane_spin *spin, const struct lane_ops *ops, struct lane_channel *const *chs,
 	      unsigned int n, lane_ready_fn ready, void *arg, uint64_t deadline);
+
+/**
+ * lane_yield() - where the caller may not sleep: only yield, if that is due
+ *
+ * As lane_wait(), without the spin and the sleep.
+ */
+int lane_yield(struct lane_spin *spin, const struct lane_ops *ops, struct lane_channel *const *chs,
+	       unsigned int n, lane_ready_fn ready, void *arg);
 
 #endif

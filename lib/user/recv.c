@@ -25,7 +25,8 @@ static void look(struct user *u, const struct core_args *args)
 {
 	if (args->flags & KDBUS_RECV_USE_PRIORITY) {
 		user_pump(u, LANE_LOOK_POLL);
-	} else if (!u->queue.n) {
+	} else if (!u->queue.n && user_pump_one(u, LANE_LOOK_POLL) == -EAGAIN) {
+		user_give_cpu(u);
 		user_pump_one(u, LANE_LOOK_ARM);
 	}
 	user_expire(u);

@@ -257,22 +257,53 @@ static int lanes_ready(void *arg)
 	return 0;
 }
 
-/* Spin and sleep on the words of all lanes, if they are few. 0: nothing came that way. */
-static int wait_on_lanes(struct user *u, u64 deadline)
+/* False: they are too many. */
+static bool all_lanes(struct user *u, struct lanes *ret)
 {
-	struct lanes l = { .u = u, .chs = { &u->daemon.channel }, .n = 1 };
 	struct peer *p;
-	int r;
 
 	if (u->n_looked > WAIT_LANES_MAX)
-		return 0;
+		return false;
+	*ret = (struct lanes){ .u = u, .chs = { &u->daemon.channel }, .n = 1 };
 	list_for_each_entry(p, &u->looked, looked_entry)
-		l.chs[l.n++] = &p->channel;
-	r = wait_for_lanes(u, l.chs, l.n, lanes_ready, &l, deadline);
+		ret->chs[ret->n++] = &p->channel;
+	return true;
+}
+
+static void touch_all(struct user *u)
+{
+	struct peer *p;
+
 	touch(u, &u->daemon);
 	list_for_each_entry(p, &u->looked, looked_entry)
 		touch(u, p);
+}
+
+/* Spin and sleep on the words of all lanes. 0: nothing came that way. */
+static int wait_on_lanes(struct user *u, u64 deadline)
+{
+	struct lanes l;
+	int r;
+
+	if (!all_lanes(u, &l))
+		return 0;
+	r = wait_for_lanes(u, l.chs, l.n, lanes_ready, &l, deadline);
+	touch_all(u);
 	return r;
+}
+
+/*
+ * Nothing is there, and the caller is about to sleep in poll(2): whoever is to send it something
+ * may be waiting for this CPU (lane/wait.h, 2). Lanes on which another thread sleeps stay armed.
+ */
+void user_give_cpu(struct user *u)
+{
+	struct lanes l;
+
+	if (!lane_yield_due(&u->spin, user_now()) || user_others_read(u) || !all_lanes(u, &l))
+		return;
+	lane_yield(&u->spin, &lane_linux_ops, l.chs, l.n, lanes_ready, &l);
+	touch_all(u);
 }
 
 static int poll_all(struct user *u, u64 deadline, int cancel_fd)

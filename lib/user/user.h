@@ -461,6 +461,7 @@ typedef bool (*user_ready_fn)(struct user *u, void *arg);
 int user_sleep(struct user *u, struct peer *also, user_ready_fn ready, void *arg, u64 deadline,
 	       int cancel_fd);
 int user_wait(struct libkdbus *h, uint64_t deadline_ns, int cancel_fd);
+void user_give_cpu(struct user *u);
 int user_await_space(struct user *u, struct peer *p, const struct lane_put *put, u64 deadline);
 void user_take_verdict(struct user *u, const struct ctl_verdict *said, u32 end);
 int user_pick(struct user *u, struct peer *p, const struct lane_env *env, u32 pos);

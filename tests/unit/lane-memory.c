@@ -386,6 +386,63 @@ static void a_spin_that_pays_grows_back(void **state)
 	assert_int_equal(lane_spin_begin(&spin), 0);
 }
 
+/* Yielding -------------------------------------------------------------------------------- */
+
+static void a_yield_that_pays_goes_on(void **state)
+{
+	struct lane_spin spin;
+	uint64_t now = 1;
+
+	/* Also with one CPU, and with one in thousands that takes long. */
+	lane_spin_init(&spin, LANE_SPIN_MAX_NS, 1);
+	for (now = 1; now < 100000; now++) {
+		assert_true(lane_yield_due(&spin, now));
+		lane_yield_end(&spin, true, now, now % 5000 ? 3000 : LANE_YIELD_MAX_NS + 1);
+	}
+}
+
+static void a_yield_that_earns_nothing_is_given_up(void **state)
+{
+	uint64_t now, yields = 0, waits = 1000000;
+	struct lane_spin spin;
+
+	/* A wait in each microsecond */
+	lane_spin_init(&spin, LANE_SPIN_MAX_NS, 2);
+	for (now = 1; now <= waits * 1000; now += 1000) {
+		if (!lane_yield_due(&spin, now))
+			continue;
+		yields++;
+		lane_yield_end(&spin, false, now, 600);
+	}
+	assert_in_range(yields, 1, 2 * waits / LANE_YIELD_REST);
+}
+
+static void a_third_process_has_the_cpu_once_in_long(void **state)
+{
+	uint64_t now = 1, lost = 0, slice = 3000000;
+	struct lane_spin spin;
+
+	lane_spin_init(&spin, LANE_SPIN_MAX_NS, 2);
+	while (now < 100000 * slice) {
+		if (lane_yield_due(&spin, now)) {
+			now += slice;
+			lost += slice;
+			lane_yield_end(&spin, true, now, slice);
+		}
+		now += 5000;
+	}
+	assert_true(lost > slice);
+	assert_true(lost < now / 100);
+}
+
+static void who_does_not_spin_does_not_yield(void **state)
+{
+	struct lane_spin spin;
+
+	lane_spin_init(&spin, 0, 2);
+	assert_false(lane_yield_due(&spin, 1000000));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -405,6 +462,10 @@ int main(void)
 		cmocka_unit_test(with_one_cpu_nobody_spins),
 		cmocka_unit_test(a_spin_that_earns_nothing_is_given_up),
 		cmocka_unit_test(a_spin_that_pays_grows_back),
+		cmocka_unit_test(a_yield_that_pays_goes_on),
+		cmocka_unit_test(a_yield_that_earns_nothing_is_given_up),
+		cmocka_unit_test(a_third_process_has_the_cpu_once_in_long),
+		cmocka_unit_test(who_does_not_spin_does_not_yield),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -228,6 +228,11 @@ static void op_wake(const struct lane_ops *ops, const uint32_t *word)
 	}
 }
 
+static void op_yield(const struct lane_ops *ops)
+{
+	lane_hook_yield(LANE_AT_CALL);
+}
+
 static int op_sleep(const struct lane_ops *ops, const struct lane_word *words, unsigned int n,
 		    uint64_t timeout_ns)
 {
@@ -297,6 +302,7 @@ static void op_close(const struct lane_ops *ops, int fd)
 const struct lane_ops sim_ops = {
 	.now = op_now,
 	.wake = op_wake,
+	.yield = op_yield,
 	.sleep = op_sleep,
 	.send = op_send,
 	.recv = op_recv,
