@@ -32,6 +32,7 @@
 #include "conn.h"
 #include "lib/control.h"
 #include "lane/page.h"
+#include "lane/wait.h"
 #include "lib/wire.h"
 
 struct classic;
@@ -121,6 +122,7 @@ struct daemon {
 	u64 round;
 	struct lane_clock clock;
 	struct lane_ops lane_ops;
+	struct lane_spin spin; /* only yields (lane/wait.h, 2) */
 	struct reaper *reaper;
 	struct readers *readers;
 	unsigned int fd_limit;

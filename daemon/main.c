@@ -135,6 +135,7 @@ static int daemon_init(struct daemon *d)
 	d->page_fd = -1;
 	core_domain_init(&d->core, &daemon_host_ops);
 	d->lane_ops = lane_linux_ops;
+	lane_spin_init(&d->spin, lane_linux_spin_ns(), 1);
 	d->lane_ops.close = close_in_helper;
 	d->lane_ops.hang_up = close_in_helper;
 	d->lane_ops.recv = recv_with_room;

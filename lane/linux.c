@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -231,6 +232,17 @@ static void op_bell_clear(const struct lane_ops *ops, int eventfd)
 static void op_close(const struct lane_ops *ops, int fd)
 {
 	close(fd);
+}
+
+uint32_t lane_linux_spin_ns(void)
+{
+	const char *text = secure_getenv("KDBUS_SPIN_US");
+	unsigned long us;
+
+	if (!text || !*text)
+		return LANE_SPIN_MAX_NS;
+	us = strtoul(text, NULL, 10);
+	return us > 1000 ? 1000000 : (uint32_t)us * 1000;
 }
 
 unsigned int lane_linux_cpus(void)

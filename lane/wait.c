@@ -127,14 +127,19 @@ void lane_yield_end(struct lane_spin *spin, bool won, uint64_t now, uint64_t spe
 	if (won && spent_ns <= LANE_YIELD_MAX_NS) {
 		if (spin->yield_credit_ns < LANE_YIELD_CREDIT_NS)
 			spin->yield_credit_ns += LANE_YIELD_COST_NS;
+		else
+			spin->yield_rests = 0;
 		return;
 	}
 	if (cost <= spin->yield_credit_ns) {
 		spin->yield_credit_ns -= (uint32_t)cost;
 		return;
 	}
-	spin->yield_after = now + (cost - spin->yield_credit_ns) * LANE_YIELD_REST;
+	spin->yield_after =
+		now + ((cost - spin->yield_credit_ns) * LANE_YIELD_REST << spin->yield_rests);
 	spin->yield_credit_ns = 0;
+	if (spin->yield_rests < LANE_YIELD_RESTS_MAX)
+		spin->yield_rests++;
 }
 
 /* All say POLLING, so a peer that runs meanwhile need not wake anybody. */

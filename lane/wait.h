@@ -12,7 +12,8 @@
  *    without a sleep and a wake-up. A yield that ended the wait soon earns LANE_YIELD_COST_NS,
  *    up to LANE_YIELD_CREDIT_NS. Yields that ended nothing cost as much; one that ended the wait,
  *    but took so long that a third process must have had the CPU, costs that time. What is not
- *    paid for is followed by LANE_YIELD_REST times as long without a yield.
+ *    paid for is followed by LANE_YIELD_REST times as long without a yield; twice as long the next
+ *    time, up to LANE_YIELD_RESTS_MAX times, unless all credit has been earned in between.
  * 3. The futex is slept on for at most LANE_FUTEX_NS at a time, because it does not notice a
  *    death; after that the caller arms its lanes and sleeps in ppoll (rules 7 and 9).
  * 4. It is one word, the alarm, for all lanes whose peers have that, and one more for each of the
@@ -30,6 +31,7 @@
 #define LANE_YIELDS 2u /* in one wait */
 #define LANE_YIELD_MAX_NS 500000u /* less than the kernel lets one process run for */
 #define LANE_YIELD_REST 200u
+#define LANE_YIELD_RESTS_MAX 5u
 #define LANE_YIELD_COST_NS 1000u /* of those in vain, and of the sleep that one saves */
 #define LANE_YIELD_CREDIT_NS 1000000u
 #define LANE_FUTEX_NS 10000000u
@@ -45,11 +47,12 @@ struct lane_spin {
 	unsigned int cpus;
 	uint64_t yield_after; /* CLOCK_MONOTONIC ns */
 	uint32_t yield_credit_ns; /* what yields have saved and not yet cost */
+	uint32_t yield_rests; /* since they last earned all credit */
 };
 
 /**
  * lane_spin_init() - start with half the maximum
- * @max_ns:	KDBUS_SPIN_US * 1000, or LANE_SPIN_MAX_NS
+ * @max_ns:	lane_linux_spin_ns()
  * @cpus:	usable CPUs, lane_linux_cpus()
  */
 void lane_spin_init(struct lane_spin *spin, uint32_t max_ns, unsigned int cpus);
@@ -73,6 +76,11 @@ void lane_spin_end(struct lane_spin *spin, bool won, uint64_t spent_ns);
 bool lane_yield_due(const struct lane_spin *spin, uint64_t now);
 void lane_yield_end(struct lane_spin *spin, bool won, uint64_t now, uint64_t spent_ns);
 
+/**
+ * lane_linux_spin_ns() - the maximum that KDBUS_SPIN_US sets, LANE_SPIN_MAX_NS without it
+ * lane_linux_cpus() - how many CPUs this process may use
+ */
+uint32_t lane_linux_spin_ns(void);
 unsigned int lane_linux_cpus(void);
 
 /**

@@ -147,17 +147,6 @@ static u64 features(void)
 	return text && !strcmp(text, "0") ? 0 : CTL_FEATURE_DIRECT;
 }
 
-static u32 spin_ns(void)
-{
-	const char *text = secure_getenv("KDBUS_SPIN_US");
-	unsigned long us;
-
-	if (!text || !*text)
-		return LANE_SPIN_MAX_NS;
-	us = strtoul(text, NULL, 10);
-	return us > 1000 ? 1000000 : (u32)us * 1000;
-}
-
 /*
  * Bound to one CPU, this process may still have peers on others: it begins without spinning, and
  * the probes find out (lane/wait.h).
@@ -166,13 +155,13 @@ static void start_spin(struct user *u)
 {
 	unsigned int usable = lane_linux_cpus();
 	/* To find out takes reading a file. */
-	long online = usable < 2 && spin_ns() ? sysconf(_SC_NPROCESSORS_ONLN) : 0;
+	long online = usable < 2 && lane_linux_spin_ns() ? sysconf(_SC_NPROCESSORS_ONLN) : 0;
 
 	if (online < 2) {
-		lane_spin_init(&u->spin, spin_ns(), usable);
+		lane_spin_init(&u->spin, lane_linux_spin_ns(), usable);
 		return;
 	}
-	lane_spin_init(&u->spin, spin_ns(), (unsigned int)online);
+	lane_spin_init(&u->spin, lane_linux_spin_ns(), (unsigned int)online);
 	u->spin.budget_ns = 0;
 }
 
