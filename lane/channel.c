@@ -296,13 +296,23 @@ static int received(struct lane_channel *ch, const void *data, size_t size, int 
 	return dispatch(ch, &msg, fds, n_fds);
 }
 
+/* Those nobody has taken */
+static void close_all(struct lane_channel *ch, const int *fds, unsigned int n_fds)
+{
+	unsigned int i;
+
+	for (i = 0; i < n_fds; i++)
+		if (fds[i] >= 0)
+			ch->ops->close(ch->ops, fds[i]);
+}
+
 int lane_channel_recv(struct lane_channel *ch)
 {
 	int fds[LANE_SOCK_FDS_MAX];
 	struct lane_sock small = { .type = 0 };
 	bool own = ch->message, short_of = false;
 	void *buf = own ? ch->message_buf : &small;
-	unsigned int n_fds = 0, i;
+	unsigned int n_fds = 0;
 	ssize_t n;
 	int r;
 
@@ -314,15 +324,15 @@ int lane_channel_recv(struct lane_channel *ch)
 	if (n == -EMSGSIZE)
 		return lane_broke(ch);
 	if (n == 0 || n == -ECONNRESET || n == -EPIPE || n == -ENOTCONN) {
+		/* An empty message reads as the end does, and may bring files. */
+		close_all(ch, fds, n_fds);
 		ch->hungup = true;
 		return -ECONNRESET;
 	}
 	if (n < 0)
 		return (int)n;
 	r = received(ch, buf, (size_t)n, fds, n_fds, short_of);
-	for (i = 0; i < n_fds; i++)
-		if (fds[i] >= 0)
-			ch->ops->close(ch->ops, fds[i]);
+	close_all(ch, fds, n_fds);
 	return r < 0 ? lane_broke(ch) : 0;
 }
 
