@@ -302,25 +302,22 @@ static const char *or_unset(struct dbusp_str s)
 
 /*
  * Arguments with a blank where each ends, if they are known: to read them could take for ever
- * (daemon/reading.h). Else the name of the process, which could not.
+ * (daemon/reading.h). Else the name of the process, which could not. Both may hold any bytes.
  */
 static size_t command_of(int pid, const struct creds *creds, char buf[COMMAND_MAX + 1])
 {
 	size_t n = 0, i;
 
-	if (!creds || !creds->meta.cmdline || !creds->meta.cmdline_size) {
-		if (pid > 0)
-			creds_comm(pid, buf, COMMAND_MAX + 1);
-		return pid > 0 ? strlen(buf) : 0;
+	if (creds && creds->meta.cmdline && creds->meta.cmdline_size) {
+		n = min(creds->meta.cmdline_size - 1, (size_t)COMMAND_MAX);
+		memcpy(buf, creds->meta.cmdline, n);
+	} else if (pid > 0) {
+		creds_comm(pid, buf, COMMAND_MAX + 1);
+		n = strlen(buf);
 	}
-	n = creds->meta.cmdline_size - 1;
-	if (n > COMMAND_MAX)
-		n = COMMAND_MAX;
-	for (i = 0; i < n; i++) {
-		const char c = creds->meta.cmdline[i];
-
-		buf[i] = (char)(c < ' ' || c > '~' ? ' ' : c);
-	}
+	for (i = 0; i < n; i++)
+		if (buf[i] < ' ' || buf[i] > '~')
+			buf[i] = ' ';
 	buf[n] = '\0';
 	return n;
 }

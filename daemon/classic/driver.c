@@ -12,6 +12,7 @@
 #include "access.h"
 #include "activate.h"
 #include "carrier.h"
+#include "dbus/utf8.h"
 #include "monitor.h"
 #include "output.h"
 
@@ -151,6 +152,21 @@ static struct dbusp_str address_of(const struct cpeer *to)
 	return to->name_len ? cpeer_name(to) : (struct dbusp_str){ 0 };
 }
 
+/* Names of processes and files may be in it, which need not be text: then only ASCII is left. */
+static void put_error_text(struct dbusp_build *b, const char *text)
+{
+	char ascii[ERROR_TEXT_MAX];
+	size_t i;
+
+	if (!dbusp_utf8_valid(text, strlen(text))) {
+		for (i = 0; text[i] && i < sizeof(ascii) - 1; i++)
+			ascii[i] = (char)(text[i] & 0x80 ? '?' : text[i]);
+		ascii[i] = '\0';
+		text = ascii;
+	}
+	dbusp_put_string(b, text);
+}
+
 static void build_error(struct classic *k, uint32_t serial, struct dbusp_str destination,
 			const char *name, const char *text, struct dbusp_build *b)
 {
@@ -162,7 +178,7 @@ static void build_error(struct classic *k, uint32_t serial, struct dbusp_str des
 				   .signature = DBUSP_STR("s") };
 
 	begin(k, b, &desc);
-	dbusp_put_string(b, text);
+	put_error_text(b, text);
 }
 
 void driver_show_error(struct cpeer *to, const struct cmsg *m, const char *name, const char *text)
@@ -366,7 +382,7 @@ int driver_error_native(struct classic *k, struct peer *as, struct peer *to, uin
 	int r;
 
 	begin(k, &b, &desc);
-	dbusp_put_string(&b, text);
+	put_error_text(&b, text);
 	if (dbusp_build_end(&b, &msg, &len) < 0)
 		return -ENOMEM;
 	r = parse_own(&m, msg, len, NULL);

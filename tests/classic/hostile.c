@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "peer.h"
@@ -139,6 +140,37 @@ static void test_serials_wrap(void **state)
 	peer_close(&p);
 }
 
+/* What a process calls itself need not be text: who is refused a message to it is told so. */
+static void test_name_that_is_no_text(void **state)
+{
+	struct dbusp_desc desc = { .type = DBUSP_METHOD_RETURN, .reply_serial = 4711 };
+	uint32_t serial;
+	char before[16];
+	struct got g;
+
+	(void)state;
+	WITH(p);
+	WITH(receiver);
+	/* The reference lets replies pass that nobody waits for. */
+	if (!bus_is_reference()) {
+		assert_int_equal(prctl(PR_GET_NAME, before), 0);
+		assert_int_equal(prctl(PR_SET_NAME, "\xff\xfe"), 0);
+		desc.destination = dbusp_str(receiver.name);
+		serial = peer_send(&p, desc);
+		assert_true(peer_next(&p, &g));
+		assert_int_equal(g.h.frame.type, DBUSP_ERROR);
+		assert_int_equal(g.h.reply_serial, serial);
+		assert_string_equal(g.h.error_name.s, ERROR_NAME("AccessDenied"));
+		assert_non_null(strstr(got_string(&g), "comm=\"  \""));
+		got_free(&g);
+		assert_int_equal(prctl(PR_SET_NAME, before), 0);
+	}
+	want_nothing(&p);
+	want_nothing(&receiver);
+	peer_close(&p);
+	peer_close(&receiver);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -147,6 +179,7 @@ int main(void)
 		cmocka_unit_test(test_descriptors_before_hello),
 		cmocka_unit_test(test_signals_to_oneself),
 		cmocka_unit_test(test_serials_wrap),
+		cmocka_unit_test(test_name_that_is_no_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
