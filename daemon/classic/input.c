@@ -15,6 +15,7 @@ struct take {
 	int fds[2 * INPUT_FDS];
 	unsigned int n_fds;
 	unsigned int first_fd;
+	u64 fds_until; /* how long the first of them may wait; 0: it has just come */
 	size_t out_bytes; /* what waited for it, when that was looked at last */
 	bool truncated;
 };
@@ -72,6 +73,7 @@ static int take_fds(struct take *t, struct cmsg *m)
 	if (!m->fds)
 		return -ENOMEM;
 	t->first_fd += n;
+	t->fds_until = 0;
 	return 0;
 }
 
@@ -136,7 +138,9 @@ static void keep(struct take *t, struct cbuf *buf, size_t have)
 	t->first_fd = t->n_fds;
 	c->in = p;
 	charge(p, have);
-	if (n)
+	if (n && t->fds_until)
+		timeout_set_at(c->classic, &p->timeout, t->fds_until);
+	else if (n)
 		timeout_set(c->classic, &p->timeout,
 			    (u64)classic_limits(c->classic)->pending_fd_timeout);
 }
@@ -326,6 +330,7 @@ static void recall_fds(struct take *t)
 		return;
 	memcpy(t->fds, p->fds, p->n_fds * sizeof(int));
 	t->n_fds = p->n_fds;
+	t->fds_until = p->timeout.at;
 	p->n_fds = 0;
 }
 
@@ -438,6 +443,7 @@ static bool take(struct cpeer *c)
 	t.peer = c;
 	t.n_fds = 0;
 	t.first_fd = 0;
+	t.fds_until = 0;
 	t.truncated = false;
 	t.out_bytes = c->out_bytes;
 	recall_fds(&t);

@@ -81,10 +81,15 @@ void timer_stop(struct classic *k)
 
 void timeout_set(struct classic *k, struct timeout *t, u64 ms)
 {
+	timeout_set_at(k, t, daemon_now(k->daemon) + min_t(u64, ms, TIMER_MAX_MS) * 1000000);
+}
+
+void timeout_set_at(struct classic *k, struct timeout *t, u64 at)
+{
 	struct rb_node **link = &k->timer->timeouts.rb_node, *parent = NULL;
 
 	timeout_clear(k, t);
-	t->at = daemon_now(k->daemon) + min_t(u64, ms, TIMER_MAX_MS) * 1000000;
+	t->at = at;
 	while (*link) {
 		parent = *link;
 		link = t->at < rb_entry(parent, struct timeout, node)->at ? &parent->rb_left :

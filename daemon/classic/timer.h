@@ -23,6 +23,8 @@ int timer_start(struct classic *k);
 void timer_stop(struct classic *k);
 /* Set, or set anew; @t->expired is called once, and may free it. */
 void timeout_set(struct classic *k, struct timeout *t, u64 ms);
+/* The same with a time that another one had, @at */
+void timeout_set_at(struct classic *k, struct timeout *t, u64 at);
 /* Harmless if it is not set */
 void timeout_clear(struct classic *k, struct timeout *t);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* What one client can do to others: floods, slow readers, too many connections. */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -353,6 +354,40 @@ static void test_asks_for_more_than_it_may_have(void **state)
 	assert_int_equal(own_bus_stop(&bus), 0);
 }
 
+/*
+ * Descriptors wait for the rest of their message so long and no longer, however often a byte of it
+ * comes. There are enough bytes for many times that.
+ */
+static void test_descriptors_that_wait(void **state)
+{
+	struct dbusp_desc desc = { .type = DBUSP_SIGNAL, .serial = 7, .n_fds = 1 };
+	char *path = long_text(60000);
+	struct own_bus bus = { 0 };
+	size_t len, at = 20;
+	struct pollfd end;
+	uint8_t *msg;
+
+	path[0] = '/';
+	own_bus_start(&bus, "<limit name='pending_fd_timeout'>1000</limit>", 0);
+	WITH(a);
+	desc.path = dbusp_str(path);
+	desc.interface = dbusp_str(IFACE);
+	desc.member = dbusp_str("Slow");
+	desc.destination = dbusp_str(a.name);
+	len = build_empty(&msg, &desc);
+	peer_write_fds(&a, msg, at, &a.fd, 1);
+	end = (struct pollfd){ .fd = a.fd, .events = POLLIN };
+	while (at < len && poll(&end, 1, 1) == 0 &&
+	       send(a.fd, msg + at, 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1)
+		at++;
+	assert_true(at < len);
+	want_end(&a);
+	free(msg);
+	free(path);
+	peer_close(&a);
+	assert_int_equal(own_bus_stop(&bus), 0);
+}
+
 /* What comes in pieces may have more descriptors than the kernel passes on in one. */
 static void test_descriptors_in_pieces(void **state)
 {
@@ -532,6 +567,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_completed_connections, start, stop),
 		cmocka_unit_test(test_out_of_descriptors),
 		cmocka_unit_test(test_auth_timeout),
+		cmocka_unit_test(test_descriptors_that_wait),
 		cmocka_unit_test(test_descriptors_in_pieces),
 		cmocka_unit_test(test_asks_for_more_than_it_may_have),
 		cmocka_unit_test(test_begun_messages),
