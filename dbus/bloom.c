@@ -38,6 +38,13 @@ void dbusp_bloom_add(const struct dbusp_bloom *b, const char *key, struct dbusp_
 	set_bits(b, hash_more(h, value.s, value.len));
 }
 
+/* What is longer than any rule no rule can be about. */
+static void add_text(const struct dbusp_bloom *b, const char *key, struct dbusp_str text)
+{
+	if (text.len <= DBUSP_MATCH_TEXT_MAX)
+		dbusp_bloom_add(b, key, text);
+}
+
 /* All beginnings of @text that end before a separator or, if @with, behind it; and all of it */
 static void add_prefixes(const struct dbusp_bloom *b, const char *key, struct dbusp_str text,
 			 char separator, bool with)
@@ -45,14 +52,15 @@ static void add_prefixes(const struct dbusp_bloom *b, const char *key, struct db
 	uint64_t h = hash_more(hash_more(FNV_START, key, strlen(key)), ":", 1);
 	uint32_t i;
 
-	for (i = 0; i < text.len; i++) {
+	for (i = 0; i < text.len && i < DBUSP_MATCH_TEXT_MAX; i++) {
 		if (text.s[i] == separator && !with)
 			set_bits(b, h);
 		h = hash_more(h, text.s + i, 1);
 		if (text.s[i] == separator && with)
 			set_bits(b, h);
 	}
-	set_bits(b, h);
+	if (i == text.len)
+		set_bits(b, h);
 }
 
 static void add_arg(const struct dbusp_bloom *b, unsigned int i, struct dbusp_str text)
@@ -60,7 +68,7 @@ static void add_arg(const struct dbusp_bloom *b, unsigned int i, struct dbusp_st
 	char key[32];
 
 	snprintf(key, sizeof(key), "arg%u", i);
-	dbusp_bloom_add(b, key, text);
+	add_text(b, key, text);
 	snprintf(key, sizeof(key), "arg%u-dot-prefix", i);
 	add_prefixes(b, key, text, '.', false);
 	snprintf(key, sizeof(key), "arg%u-slash-prefix", i);
@@ -76,7 +84,7 @@ void dbusp_bloom_filter(const struct dbusp_bloom *b, const struct dbusp_header *
 	dbusp_bloom_add(b, "message-type", DBUSP_STR("signal"));
 	dbusp_bloom_add(b, "interface", h->interface);
 	dbusp_bloom_add(b, "member", h->member);
-	dbusp_bloom_add(b, "path", h->path);
+	add_text(b, "path", h->path);
 	add_prefixes(b, "path-slash-prefix", h->path, '/', false);
 	if (h->path.len)
 		dbusp_bloom_add(b, "path-slash-prefix", DBUSP_STR("/"));

@@ -8,7 +8,8 @@
  *    above it, and for each of the first 64 arguments that is a string or object path "argN:TEXT",
  *    "argN-dot-prefix:P" for the text and each of its beginnings before a dot, and
  *    "argN-slash-prefix:P" for each of its beginnings up to and with a slash, and the whole.
- *    "message-type:signal" is in all.
+ *    "message-type:signal" is in all. Text that is longer than any rule (DBUSP_MATCH_TEXT_MAX) has
+ *    no bits: what a signal costs is bounded by how many arguments it has.
  * 2. A mask has the bits of what the rule names. A signal that matches the rule has all of them;
  *    one that has all of them need not match: receivers look at their rules again.
  * 3. Each string sets n_hash bits, by two hashes (64-bit FNV-1a and a mix of it) in the manner of
