@@ -19,8 +19,14 @@ void log_open(const char *program, bool to_stderr, bool to_syslog)
 		openlog(program, LOG_PID, LOG_DAEMON);
 }
 
-static void put(const char *text)
+/* Names of processes are in it: none is to look like the end of the line, or move a cursor. */
+static void put(char *text)
 {
+	char *c;
+
+	for (c = text; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?';
 	if (on_stderr)
 		fprintf(stderr, "kdbusd: %s\n", text);
 	if (in_syslog)

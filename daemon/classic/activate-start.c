@@ -243,7 +243,7 @@ void activations_unit_failed(struct classic *k, const char *unit, const char *er
 
 /* ---- which of them ---- */
 
-static void log_start(const struct activation *a)
+static void log_start(struct activation *a)
 {
 	struct peer *by = list_first_entry(&a->waiters, struct waiter, entry)->from;
 	const struct cpeer *c = classic_peer(by);
@@ -256,8 +256,9 @@ static void log_start(const struct activation *a)
 		uid = (int)creds->uid;
 		pid = (int)creds->pid;
 	}
-	log_line("activating '%s'%s%s, asked for by '%s' (uid=%d pid=%d)", a->name,
-		 unit ? " as unit " : "", unit ? a->unit : "", unique_name(by, name).s, uid, pid);
+	a->by = (uid_t)uid;
+	log_about(a->by, "activating '%s'%s%s, asked for by '%s' (uid=%d pid=%d)", a->name,
+		  unit ? " as unit " : "", unit ? a->unit : "", unique_name(by, name).s, uid, pid);
 }
 
 void activation_start(struct activation *a, const struct service_file *service)

@@ -155,6 +155,7 @@ static struct activation *activation_new(struct classic *k, const struct service
 		return NULL;
 	INIT_LIST_HEAD(&a->waiters);
 	a->classic = k;
+	a->by = (uid_t)-1;
 	a->name = strdup(service->name);
 	a->unit = service->systemd_service ? strdup(service->systemd_service) : NULL;
 	list_add_tail(&a->entry, &k->activations->list);
@@ -171,7 +172,7 @@ void activation_fail(struct activation *a, const char *error, const char *text)
 {
 	struct waiter *w;
 
-	log_line("activating '%s' failed: %s", a->name, text);
+	log_about(a->by, "activating '%s' failed: %s", a->name, text);
 	list_for_each_entry(w, &a->waiters, entry)
 		tell_failed(a, w, error, text);
 	launch_forget(a->launch);
@@ -328,7 +329,7 @@ void activate_owned(struct classic *k, const char *name, struct peer *owner)
 	struct waiter *w;
 
 	if (a) {
-		log_line("'%s' was activated", name);
+		log_about(a->by, "'%s' was activated", name);
 		launch_forget(a->launch);
 		a->launch = NULL;
 		k->carrier->start_owned(a, owner);

@@ -49,6 +49,7 @@ struct waiter {
  * @name:      the name
  * @unit:      unit that provides it, or NULL
  * @begun:     it was begun; else somebody waits only since this round
+ * @by:        uid of who asked first: the log has no more lines for him than for others
  * @standin:   who answers native peers until the name has an owner; NULL: none waits
  * @by_helper: the program is the service helper, whose exit status has a meaning
  * @awaits_systemd: the request to systemd is still to be made
@@ -60,6 +61,7 @@ struct activation {
 	char *name;
 	char *unit;
 	bool begun;
+	uid_t by;
 	struct peer *standin;
 	bool by_helper;
 	bool awaits_systemd;
