@@ -9,7 +9,10 @@
 #include "output.h"
 #include "timer.h"
 
-/* What a peer needs only until it is authenticated; @line is the beginning of one. */
+/*
+ * What a peer needs only until it is on the bus; @line is the beginning of one. @timeout goes on
+ * until Hello: those who have not said it keep others out (listen.h).
+ */
 struct auth {
 	struct dbusp_sasl_server server;
 	struct timeout timeout;
@@ -22,7 +25,8 @@ static void expired(struct timeout *t)
 {
 	struct cpeer *c = container_of(t, struct auth, timeout)->peer;
 
-	cpeer_doom(c, "it did not authenticate in time (auth_timeout=%ldms)",
+	cpeer_doom(c, "it did not %s in time (auth_timeout=%ldms)",
+		   c->state == CPEER_AUTH ? "authenticate" : "say Hello",
 		   classic_limits(c->classic)->auth_timeout);
 }
 
@@ -57,7 +61,6 @@ static void done(struct cpeer *c)
 	c->fds_ok = c->sasl->server.fds;
 	c->anonymous = c->sasl->server.mech == DBUSP_SASL_ANONYMOUS;
 	c->state = CPEER_NEW;
-	auth_free(c);
 	r = access_begin(c);
 	if (r < 0)
 		cpeer_doom(c, r == -EPERM ? "the policy does not let it connect" :

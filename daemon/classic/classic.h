@@ -175,7 +175,7 @@ enum cpeer_state {
  * @name_len:	its bytes
  * @uid, @gid, @pid: from the socket, of the moment of connect(); pid 0 and ids -1: unknown
  * @entry:	in classic.peers, or classic.doomed
- * @sasl:	while it authenticates
+ * @sasl:	until Hello
  * @in:		a message of which the beginning is there (input.c)
  * @out, @out_last: queue: blocks that wait (output.c)
  * @round, @round_last: queue: what was added in this round, behind @out

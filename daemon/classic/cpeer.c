@@ -149,6 +149,7 @@ int cpeer_join(struct cpeer *c)
 	k->carrier->set_max_names(c, (unsigned int)classic_limits(k)->max_names_per_connection);
 	c->name_len = (uint8_t)unique_name(&c->peer, c->name).len;
 	c->state = CPEER_ACTIVE;
+	auth_free(c);
 	k->n_incomplete--;
 	k->n_active++;
 	c->account->classic++;

@@ -8,8 +8,9 @@
  * 1. unix: with path, abstract, dir, tmpdir and runtime, and systemd: for sockets the service
  *    manager passed, several of them if there are. Others are refused with a reason.
  * 2. A path at which somebody listens is refused; what a dead daemon left there is replaced.
- * 3. While too many peers have not finished to authenticate, or there are no descriptors, new
- *    ones wait in the backlog or are refused; what there is goes on, and so does this when it can.
+ * 3. While too many peers have not said Hello yet, or there are no descriptors, new ones wait in
+ *    the backlog or are refused; what there is goes on, and so does this when it can. Who does not
+ *    say it in time is ended.
  */
 
 #include "classic.h"

@@ -293,6 +293,31 @@ static void test_auth_timeout(void **state)
 	assert_int_equal(own_bus_stop(&bus), 0);
 }
 
+/* Nor is one that does and then says nothing: it keeps others out as well. */
+static void test_hello_timeout(void **state)
+{
+	static const char auth[] = "\0AUTH EXTERNAL\r\nDATA\r\nBEGIN\r\n";
+	struct own_bus bus = { 0 };
+	struct peer silent;
+	char answer[256];
+
+	own_bus_start(&bus,
+		      "<limit name='auth_timeout'>1000</limit>"
+		      "<limit name='max_incomplete_connections'>1</limit>",
+		      0);
+	peer_open(&silent);
+	peer_write(&silent, auth, sizeof(auth) - 1);
+	{
+		WITH(p);
+		ping(&p);
+		peer_close(&p);
+	}
+	while (read(silent.fd, answer, sizeof(answer)) > 0)
+		;
+	peer_close(&silent);
+	assert_int_equal(own_bus_stop(&bus), 0);
+}
+
 static size_t build_empty(uint8_t **ret, const struct dbusp_desc *desc, ...)
 {
 	va_list none;
@@ -567,6 +592,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_completed_connections, start, stop),
 		cmocka_unit_test(test_out_of_descriptors),
 		cmocka_unit_test(test_auth_timeout),
+		cmocka_unit_test(test_hello_timeout),
 		cmocka_unit_test(test_descriptors_that_wait),
 		cmocka_unit_test(test_descriptors_in_pieces),
 		cmocka_unit_test(test_asks_for_more_than_it_may_have),
