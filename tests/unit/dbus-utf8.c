@@ -70,6 +70,33 @@ static void test_nul_is_refused_at_every_place(void **state)
 	}
 }
 
+/* Long runs of ASCII are looked at in large steps. */
+static void test_long_text_is_looked_at_byte_by_byte(void **state)
+{
+	char buf[1500];
+	size_t at, i;
+
+	for (at = 0; at < 3; at++) {
+		const size_t len = sizeof(buf) - at;
+
+		memset(buf, 'a', sizeof(buf));
+		for (i = at; i + 1 < sizeof(buf); i++) {
+			buf[i] = 0;
+			assert_false(dbusp_utf8_valid(buf + at, len));
+			buf[i] = (char)0xc3;
+			assert_false(dbusp_utf8_valid(buf + at, len));
+			buf[i + 1] = (char)0xa9;
+			assert_true(dbusp_utf8_valid(buf + at, len));
+			assert_false(dbusp_utf8_valid(buf + at, i + 1 - at));
+			buf[i] = 0x7f;
+			assert_false(dbusp_utf8_valid(buf + at, len));
+			buf[i + 1] = 1;
+			assert_true(dbusp_utf8_valid(buf + at, len));
+			buf[i] = buf[i + 1] = 'a';
+		}
+	}
+}
+
 static void test_cut_sequences_are_refused(void **state)
 {
 	assert_true(valid("aaaaaaa\xe2\x82\xac"));
@@ -98,6 +125,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_value_in_every_length),
 		cmocka_unit_test(test_nul_is_refused_at_every_place),
+		cmocka_unit_test(test_long_text_is_looked_at_byte_by_byte),
 		cmocka_unit_test(test_cut_sequences_are_refused),
 		cmocka_unit_test(test_noncharacters_are_accepted),
 		cmocka_unit_test(test_empty_string_is_valid),
