@@ -143,6 +143,11 @@ int dbusp_sig_parse(struct dbusp_sigmap *ret, const char *sig, size_t len)
 	s.map = ret;
 	s.depth = s.arrays = s.structs = 0;
 	for (i = 0; i < len; i++) {
+		/* Most signatures have no container at all. */
+		if (!s.depth && dbusp_type_basic(sig[i])) {
+			ret->span[i] = 1;
+			continue;
+		}
 		r = scan_code(&s, sig[i], i);
 		if (r < 0)
 			return r;
