@@ -144,9 +144,12 @@ static int take_known(struct dbusp_cursor *c, uint8_t code, struct dbusp_header 
 	if (info->type != 'u')
 		return dbusp_take_text(c, info->type, out);
 	r = dbusp_take_fixed(c, 'u', &at);
-	if (r >= 0)
-		*(uint32_t *)out = dbusp_get32(at, c->big);
-	return r;
+	if (r < 0)
+		return r;
+	*(uint32_t *)out = dbusp_get32(at, c->big);
+	if (code == DBUSP_FIELD_REPLY_SERIAL)
+		h->reply_serial_at = (uint32_t)(at - c->data);
+	return 0;
 }
 
 /* A field with a code nobody has defined yet: array, structure and variant are around the value. */

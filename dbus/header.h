@@ -73,6 +73,7 @@ struct dbusp_header {
 	uint16_t present;	/* bit n: field n is there */
 	bool unknown;		/* there are fields from code 10 on */
 	uint32_t reply_serial;	/* 0: absent */
+	uint32_t reply_serial_at; /* where that is in the message; 0: absent */
 	uint32_t n_fds;		/* UNIX_FDS, 0 if absent */
 	/* Absent text has s == NULL, but an absent signature is the empty one. */
 	struct dbusp_str path, interface, member, error_name, destination, sender, signature;

@@ -34,6 +34,7 @@
 #include "dbus/args.h"
 #include "dbus/hash.h"
 #include "dbus/header.h"
+#include "dbus/known.h"
 #include "dbus/sasl.h"
 #include "dbus/str.h"
 #include "policy.h"
@@ -41,6 +42,7 @@
 
 #define CLASSIC_DRIVER	    "org.freedesktop.DBus"
 #define CLASSIC_DRIVER_PATH "/org/freedesktop/DBus"
+#define CLASSIC_HEADERS	    32
 #define CLASSIC_UNIQUE_MAX  24 /* ":1.18446744073709551615" and a NUL */
 
 struct activations;
@@ -277,6 +279,7 @@ static inline struct dbusp_str cpeer_name(const struct cpeer *c)
  * @watch:	directories of the configuration (watch.c); NULL: they cannot be watched
  * @known:	what the policy says about a user, for the next of his (access.c)
  * @msg:	the message of a peer that is being routed
+ * @headers:	of messages that came, to know them again (input.c)
  */
 struct classic {
 	struct daemon *daemon;
@@ -320,6 +323,7 @@ struct classic {
 		uid_t uid;
 	} known;
 	struct cmsg msg;
+	struct dbusp_known headers[CLASSIC_HEADERS];
 };
 
 static inline const struct config_limits *classic_limits(const struct classic *k)

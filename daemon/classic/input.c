@@ -176,6 +176,12 @@ static size_t total_of(struct cpeer *c, const unsigned char *data, size_t size,
 	return 0;
 }
 
+/* Where its header is, if it sent the same one before: that of a call and of a reply may differ. */
+static struct dbusp_known *known_of(struct cpeer *c, const struct dbusp_frame *frame)
+{
+	return &c->classic->headers[(c->conn.id + frame->fields_len) % CLASSIC_HEADERS];
+}
+
 static void act(struct take *t, const unsigned char *data, const struct dbusp_frame *frame,
 		struct cbuf *buf)
 {
@@ -184,7 +190,8 @@ static void act(struct take *t, const unsigned char *data, const struct dbusp_fr
 	enum dbusp_why why = DBUSP_WHY_NONE;
 	int r;
 
-	r = dbusp_header_parse_behind(&m->header, frame, data, frame->total_len, &why);
+	r = dbusp_header_parse_known(known_of(c, frame), &m->header, frame, data, frame->total_len,
+				     &why);
 	if (r == 0)
 		r = dbusp_body_check(&m->header, data + m->header.frame.header_len, &why);
 	if (r < 0) {
