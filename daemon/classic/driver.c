@@ -137,13 +137,41 @@ static int parse_own(struct cmsg *m, const uint8_t *msg, size_t len, struct cfds
 	return 0;
 }
 
+/*
+ * One that is sent on as others are: what is not copied behind its header must outlive the memory
+ * that it was built in. Then unstage().
+ */
+static int stage(struct cmsg *m, const uint8_t *msg, size_t len, struct cfds *fds)
+{
+	struct cbuf *buf = len > OUTPUT_JOIN_MAX ? cbuf_new(len) : NULL;
+	int r;
+
+	if (len > OUTPUT_JOIN_MAX && !buf)
+		return -ENOMEM;
+	if (buf)
+		msg = memcpy(buf->data, msg, len);
+	r = parse_own(m, msg, len, fds);
+	if (r < 0)
+		cbuf_unref(buf);
+	else
+		m->buf = buf;
+	return r;
+}
+
+static void unstage(struct cmsg *m)
+{
+	cbuf_unref(m->buf);
+}
+
 /* What the bus says, monitors see, too. */
 static void show(struct cpeer *to, const uint8_t *msg, size_t len, struct cfds *fds)
 {
 	struct cmsg m;
 
-	if (!list_empty(&to->classic->monitors) && parse_own(&m, msg, len, fds) == 0)
-		monitor_show(to->classic, &m, &to->peer);
+	if (list_empty(&to->classic->monitors) || stage(&m, msg, len, fds) < 0)
+		return;
+	monitor_show(to->classic, &m, &to->peer);
+	unstage(&m);
 }
 
 /* One that has no name yet is not called by one. */
@@ -213,8 +241,10 @@ void driver_show(struct classic *k, struct dbusp_build *b, const struct peer *to
 
 	if (dbusp_build_end(b, &msg, &len) < 0)
 		return;
-	if (parse_own(&m, msg, len, NULL) == 0)
+	if (stage(&m, msg, len, NULL) == 0) {
 		monitor_see(k, &m, to);
+		unstage(&m);
+	}
 	release(NULL, msg);
 }
 
@@ -254,9 +284,10 @@ void driver_signal_all(struct classic *k, struct dbusp_build *b)
 		log_line("no memory for a signal of the bus");
 		return;
 	}
-	if (parse_own(&m, msg, len, NULL) == 0) {
+	if (stage(&m, msg, len, NULL) == 0) {
 		monitor_see(k, &m, NULL);
 		route_broadcast(k, &m);
+		unstage(&m);
 	}
 	release(NULL, msg);
 }

@@ -144,6 +144,77 @@ static void test_a_monitor(void **state)
 	peer_close(&p);
 }
 
+static size_t build_introspect(uint8_t **ret_msg, const char *path, uint32_t serial)
+{
+	struct dbusp_desc desc = { .type = DBUSP_METHOD_CALL,
+				   .serial = serial,
+				   .path = dbusp_str(path),
+				   .interface = DBUSP_STR(DBUS ".Introspectable"),
+				   .member = DBUSP_STR("Introspect"),
+				   .destination = DBUSP_STR(DBUS) };
+	struct dbusp_build b;
+	size_t len;
+
+	dbusp_build_begin(&b, NULL, &desc);
+	assert_int_equal(dbusp_build_end(&b, ret_msg, &len), 0);
+	return len;
+}
+
+/* Two calls in one write: both answers are there before any of them is sent. */
+static void introspect_twice(struct peer *p, uint32_t serials[2])
+{
+	static const char *const paths[2] = { "/", "/another" };
+	uint8_t *msg, both[1024];
+	size_t len = 0, n;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		serials[i] = ++p->serial;
+		n = build_introspect(&msg, paths[i], serials[i]);
+		assert_true(len + n <= sizeof(both));
+		memcpy(both + len, msg, n);
+		len += n;
+		free(msg);
+	}
+	peer_write(p, both, len);
+}
+
+/* The next answer that the monitor sees */
+static void seen_answer(struct peer *m, uint32_t serial, const char *text)
+{
+	struct got g;
+	bool seen;
+
+	do {
+		assert_true(peer_next(m, &g));
+		seen = g.h.frame.type == DBUSP_METHOD_RETURN && g.h.reply_serial == serial;
+		if (seen)
+			assert_string_equal(got_string(&g), text);
+		got_free(&g);
+	} while (!seen);
+}
+
+static void test_what_a_monitor_sees_is_what_was_sent(void **state)
+{
+	uint32_t serials[2];
+	struct got g[2];
+	int i;
+
+	(void)state;
+	WITH(m);
+	WITH(p);
+	want_done(&m, become_monitor(&m));
+	introspect_twice(&p, serials);
+	for (i = 0; i < 2; i++)
+		want_return(&p, serials[i], &g[i]);
+	for (i = 0; i < 2; i++) {
+		seen_answer(&m, serials[i], got_string(&g[i]));
+		got_free(&g[i]);
+	}
+	peer_close(&m);
+	peer_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -152,6 +223,7 @@ int main(void)
 		cmocka_unit_test(test_interfaces_of_another_path),
 		cmocka_unit_test(test_labels_that_nobody_has),
 		cmocka_unit_test(test_a_monitor),
+		cmocka_unit_test(test_what_a_monitor_sees_is_what_was_sent),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
