@@ -62,7 +62,8 @@ static uint8_t *append(struct dbusp_build *b, size_t align, size_t len)
 	}
 	if (at + len > b->size && grow(b, at + len) < 0)
 		return NULL;
-	memset(b->buf + b->len, 0, at - b->len);
+	while (b->len < at)
+		b->buf[b->len++] = 0;
 	b->len = at + len;
 	return b->buf + at;
 }
@@ -187,7 +188,8 @@ int dbusp_build_begin(struct dbusp_build *build, const struct dbusp_alloc *alloc
 	if (build->err)
 		return build->err;
 	/* The rules of a header are written down once, in the parser. */
-	if (dbusp_header_parse(&header, build->buf, build->len, DBUSP_MESSAGE_MAX, NULL) < 0)
+	if (!desc->sound &&
+	    dbusp_header_parse(&header, build->buf, build->len, DBUSP_MESSAGE_MAX, NULL) < 0)
 		return fail(build, -EINVAL);
 	return 0;
 }

@@ -10,7 +10,8 @@
  *	r = dbusp_build_end(&b, &msg, &len);
  *
  * 1. What dbusp_build_end() hands out is accepted by dbusp_header_parse() and
- *    dbusp_body_check(); what would not be is refused when it is put in.
+ *    dbusp_body_check(); what would not be is refused when it is put in. Of a header that the
+ *    caller vouches for nothing is looked at: it costs half of what a short message does.
  * 2. Errors stick: after the first one every call fails with the same error and
  *    dbusp_build_end() reports it, so that the calls between need no checks.
  * 3. A message is one allocation that grows by doubling: O(bytes).
@@ -47,6 +48,7 @@ struct dbusp_desc {
 	uint32_t n_fds;			/* 0: left out */
 	struct dbusp_str path, interface, member, error_name, destination, sender;
 	struct dbusp_str signature;	/* of the body; left out too if empty */
+	bool sound;			/* the caller vouches that this makes a valid header */
 };
 
 /* A container that is open while a body is written. */

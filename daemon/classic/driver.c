@@ -79,6 +79,7 @@ static uint32_t next_serial(struct classic *k)
 	return k->serial;
 }
 
+/* In a sound one there is nothing that the daemon did not write or check itself. */
 static void begin(struct classic *k, struct dbusp_build *b, struct dbusp_desc *desc)
 {
 	desc->serial = next_serial(k);
@@ -296,6 +297,7 @@ void driver_signal_begin(struct classic *k, struct dbusp_build *b, const char *i
 			 const char *member, const char *signature, struct dbusp_str destination)
 {
 	struct dbusp_desc desc = { .type = DBUSP_SIGNAL,
+				   .sound = true,
 				   .flags = DBUSP_NO_REPLY_EXPECTED,
 				   .path = DBUSP_STR(CLASSIC_DRIVER_PATH),
 				   .interface = dbusp_str(interface),
@@ -310,6 +312,7 @@ void driver_reply_begin_fds(struct driver_call *call, struct dbusp_build *b, con
 			    unsigned int n_fds)
 {
 	struct dbusp_desc desc = { .type = DBUSP_METHOD_RETURN,
+				   .sound = true,
 				   .flags = DBUSP_NO_REPLY_EXPECTED,
 				   .reply_serial = call->m->header.frame.serial,
 				   .n_fds = n_fds,
@@ -365,6 +368,7 @@ void driver_return_begin(struct cpeer *to, uint32_t serial, struct dbusp_build *
 			 const char *signature)
 {
 	struct dbusp_desc desc = { .type = DBUSP_METHOD_RETURN,
+				   .sound = true,
 				   .flags = DBUSP_NO_REPLY_EXPECTED,
 				   .reply_serial = serial,
 				   .destination = address_of(to),
@@ -565,8 +569,8 @@ static void unknown(struct cpeer *from, const struct cmsg *m, bool interface)
 
 void driver_call(struct cpeer *from, struct cmsg *m)
 {
-	struct driver_call call = { .classic = from->classic, .from = from, .m = m };
 	const struct driver_method *method;
+	struct driver_call call; /* its reader is large: it is filled in when it is needed */
 	bool interface;
 
 	if (m->header.frame.type != DBUSP_METHOD_CALL) {
@@ -596,6 +600,9 @@ void driver_call(struct cpeer *from, struct cmsg *m)
 	}
 	if (!check(from, m, method))
 		return;
+	call.classic = from->classic;
+	call.from = from;
+	call.m = m;
 	dbusp_reader_init(&call.args, &m->header, m->body);
 	from->classic->driving = m;
 	method->run(&call);
