@@ -513,6 +513,8 @@ int match_add(struct cpeer *c, const struct dbusp_match *rule);
  * Return: 0; -ENOENT: it has no such rule.
  */
 int match_remove(struct cpeer *c, const struct dbusp_match *rule);
+/* Has anybody rules? */
+bool match_any(const struct classic *k);
 /* Does anybody eavesdrop? */
 bool match_any_eavesdrops(const struct classic *k);
 /**

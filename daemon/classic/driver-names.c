@@ -72,6 +72,8 @@ static void tell_all(struct classic *k, const char *name, struct peer *before, s
 	char old[CLASSIC_UNIQUE_MAX] = "", new[CLASSIC_UNIQUE_MAX] = "";
 	struct dbusp_build b;
 
+	if (!match_any(k) && list_empty(&k->monitors))
+		return;
 	if (before)
 		unique_name(before, old);
 	if (now)

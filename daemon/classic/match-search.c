@@ -393,6 +393,11 @@ static void look_all(struct search *s, struct match_index *index)
 		look_shape(s, index->shapes[i]);
 }
 
+bool match_any(const struct classic *k)
+{
+	return k->matches->plain.n || k->matches->eaves.n;
+}
+
 bool match_any_eavesdrops(const struct classic *k)
 {
 	return k->matches->eaves.n;

@@ -60,6 +60,18 @@ static int large_head(struct classic *k, struct cmsg *m, size_t room)
 	return 0;
 }
 
+/* What the driver has built says already who sends it. */
+static int own_head(struct classic *k, struct cmsg *m)
+{
+	size_t size = m->header.frame.total_len;
+
+	m->head = memcpy(output_room(k, size), m->raw, size);
+	m->head_len = m->header.frame.header_len;
+	m->joined = true;
+	m->filled = k->out_fills;
+	return 0;
+}
+
 /*
  * A small body is copied behind its header: one piece instead of two, and messages that follow each
  * other lie next to each other.
@@ -71,6 +83,8 @@ int cmsg_head(struct classic *k, struct cmsg *m)
 	unsigned char *at;
 	int r;
 
+	if (!m->from && !m->buf)
+		return own_head(k, m);
 	if (room > OUTPUT_ROOM_MAX - OUTPUT_JOIN_MAX)
 		return large_head(k, m, room);
 	at = output_room(k, room + (join ? body : 0));

@@ -206,10 +206,10 @@ static void receive(struct cpeer *c, struct cmsg *m)
 		output_add(c, m);
 }
 
+/* Its head is made for the first who wants it: often there is nobody. */
 void route_to_matches(struct classic *k, struct cmsg *m)
 {
-	if (cmsg_head(k, m) == 0)
-		match_find(k, m, NULL, receive);
+	match_find(k, m, NULL, receive);
 }
 
 void route_broadcast(struct classic *k, struct cmsg *m)
