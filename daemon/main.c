@@ -38,6 +38,20 @@ static unsigned int raise_limit(rlim_t *ret_inherited)
 	return (unsigned int)min_t(rlim_t, limit.rlim_cur, FDS_MAX);
 }
 
+/*
+ * When the table of descriptors of a process with threads grows, the kernel lets it wait for all
+ * CPUs, several milliseconds in which nobody is served: it grows before there are threads.
+ */
+#define FDS_TABLE 1024U
+
+static void widen_fd_table(const struct daemon *d)
+{
+	int high = fcntl(d->epoll, F_DUPFD_CLOEXEC, (int)min(d->fd_limit, FDS_TABLE) - 1);
+
+	if (high >= 0)
+		close(high);
+}
+
 /* ---- signals ---- */
 
 struct signals {
@@ -148,6 +162,7 @@ static int daemon_init(struct daemon *d)
 		return -ENOMEM;
 	if (d->epoll < 0 || d->null_fd < 0)
 		return -errno;
+	widen_fd_table(d);
 	creds_init();
 	r = reaper_start(d->fd_limit, &d->reaper);
 	if (r == 0)
