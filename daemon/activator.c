@@ -42,12 +42,15 @@ static void free_stored(struct core_conn *conn, struct core_entry *entry)
 	free(s);
 }
 
-static int copy_fds(struct stored *s, const struct relay *relay)
+static int copy_fds(struct reaper *reaper, struct stored *s, const struct relay *relay)
 {
+	int fd;
+
 	for (; s->n_fds < relay->n_fds; s->n_fds++) {
-		s->fds[s->n_fds] = fcntl(relay->fds[s->n_fds], F_DUPFD_CLOEXEC, 0);
-		if (s->fds[s->n_fds] < 0)
-			return -errno;
+		fd = reaper_dup(reaper, relay->fds[s->n_fds]);
+		if (fd < 0)
+			return fd;
+		s->fds[s->n_fds] = fd;
 	}
 	return 0;
 }
@@ -77,7 +80,7 @@ static int prepare(struct core_conn *to, const struct core_parcel *parcel, size_
 	r = account_hold(client_of(to)->account, s->image + s->payload);
 	if (r == 0) {
 		s->held = s->image + s->payload;
-		r = copy_fds(s, relay);
+		r = copy_fds(client_of(to)->daemon->reaper, s, relay);
 	}
 	if (r < 0) {
 		free_stored(to, &s->entry);
@@ -169,9 +172,9 @@ static int put_message(struct client *c, struct core_entry *entry, bool files)
 	if (r == 0)
 		r = answer_add(c, &s->tail, sizeof(s->tail));
 	for (i = 0; r == 0 && files && i < s->n_fds; i++) {
-		fd = fcntl(s->fds[i], F_DUPFD_CLOEXEC, 0);
+		fd = reaper_dup(c->daemon->reaper, s->fds[i]);
 		if (fd < 0)
-			return -errno;
+			return fd;
 		answer_add_fd(c, fd);
 	}
 	return r;

@@ -94,6 +94,7 @@ static int identify(struct client *c, int sock)
 
 	if (r < 0)
 		return r;
+	reaper_note(d->reaper, sock, c->creds->uid);
 	r = account_open(&d->accounts, c->creds->uid, handles_max(d, c->creds->uid), &c->account);
 	if (r < 0)
 		return r;

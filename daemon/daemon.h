@@ -132,26 +132,9 @@ struct daemon {
 	unsigned char *record;
 	struct rb_root accounts;
 	struct classic *classic; /* front-end of one of the buses, or NULL */
+	int receiving; /* socket that is received from, or -1 (fds.c) */
 	int null_fd; /* closed to make room when accept() finds no descriptor left */
 };
-
-/*
- * Descriptors come with what clients send. Those that find no room the kernel closes, in this
- * thread, and that can take for ever (reaper.c). So some are kept free: where clients come in
- * above the first of these numbers they are refused, and whoever sends some that arrive above the
- * second one loses its connection, before there is no room for as many as come at once.
- */
-#define FDS_AT_ONCE 253 /* SCM_MAX_FD of the kernel */
-
-static inline int fds_for_clients(const struct daemon *d)
-{
-	return (int)(d->fd_limit - min(d->fd_limit / 4, 2U * (FDS_AT_ONCE + 3)));
-}
-
-static inline int fds_for_messages(const struct daemon *d)
-{
-	return (int)(d->fd_limit - min(d->fd_limit / 8, (unsigned int)FDS_AT_ONCE + 3));
-}
 
 /* main loop (round.c) */
 int daemon_run(struct daemon *d);
@@ -185,6 +168,14 @@ void endpoint_end(struct endpoint *ep);
 /* reaper.c */
 int reaper_start(unsigned int fd_limit, struct reaper **ret);
 struct reaper *reaper_stop(struct reaper *reaper);
+/* @fd came from a client of @uid, or from where @as came from: see lib/closer.h */
+void reaper_note(struct reaper *reaper, int fd, uid_t uid);
+void reaper_note_same(struct reaper *reaper, int fd, int as);
+/* The highest number that was noted, since it was forgotten */
+int reaper_highest(const struct reaper *reaper);
+void reaper_forget_highest(struct reaper *reaper);
+/* A copy of one, or negative errno */
+int reaper_dup(struct reaper *reaper, int fd);
 void reaper_close(struct reaper *reaper, int fd);
 /* The same of a client's own: it hears of it at once. */
 void reaper_close_socket(struct reaper *reaper, int fd);

@@ -212,6 +212,8 @@ static int introduce(struct client *c, struct client *peer, int lane_fd)
 		free(i);
 		return -errno;
 	}
+	reaper_note_same(c->daemon->reaper, sv[0], c->channel.sock);
+	reaper_note_same(c->daemon->reaper, sv[1], c->channel.sock);
 	i->number = ++c->daemon->last_intro;
 	i->flags[0] = flags_for(c, peer) | CTL_INTRO_ASKED;
 	i->flags[1] = flags_for(peer, c);

@@ -9,7 +9,9 @@
  *    with the next line that is about anybody, once the span is over.
  * 2. LOG_UIDS are known at a time. Another one takes the place of the one whose span began first;
  *    with what was suppressed of that, it is told at once.
- * 3. No clock: the time is an argument. One thread.
+ * 3. The clients of a uid are not told apart: a process can be as many as it likes. So one of them
+ *    can hide what would be said of the others, for LOG_SPAN_NS; but not that there was something.
+ * 4. No clock: the time is an argument. One thread.
  */
 
 #include <sys/types.h>

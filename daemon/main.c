@@ -17,6 +17,7 @@
 #include "classic/driver.h"
 #include "classic/reload.h"
 #include "client.h"
+#include "fds.h"
 #include "kernel.h"
 #include "reading.h"
 #include "startup.h"
@@ -100,36 +101,6 @@ static int catch_signals(struct signals *s, struct daemon *d, bool reload)
 
 /* ---- the daemon ---- */
 
-static struct daemon *daemon_of_ops(const struct lane_ops *ops)
-{
-	return container_of((struct lane_ops *)ops, struct daemon, lane_ops);
-}
-
-static void close_in_helper(const struct lane_ops *ops, int fd)
-{
-	reaper_close(daemon_of_ops(ops)->reaper, fd);
-}
-
-/* There must be room for as many descriptors as come at once (daemon.h). */
-static ssize_t recv_with_room(const struct lane_ops *ops, int sock, void *buf, size_t size,
-			      int *fds, unsigned int *ret_n_fds, bool *ret_short)
-{
-	const int limit = fds_for_messages(daemon_of_ops(ops));
-	ssize_t n = lane_linux_ops.recv(ops, sock, buf, size, fds, ret_n_fds, ret_short);
-	unsigned int i;
-	bool fits = true;
-
-	for (i = 0; n >= 0 && i < *ret_n_fds; i++)
-		fits &= fds[i] < limit;
-	if (fits)
-		return n;
-	log_about((uid_t)-1, "no descriptors left for what clients send (limit %u)",
-		  daemon_of_ops(ops)->fd_limit);
-	for (i = 0; i < *ret_n_fds; i++)
-		ops->close(ops, fds[i]);
-	return -EMSGSIZE;
-}
-
 static int daemon_init(struct daemon *d)
 {
 	int r;
@@ -148,11 +119,8 @@ static int daemon_init(struct daemon *d)
 	d->control.fd = -1;
 	d->page_fd = -1;
 	core_domain_init(&d->core, &daemon_host_ops);
-	d->lane_ops = lane_linux_ops;
+	fds_init(d);
 	lane_spin_init(&d->spin, lane_linux_spin_ns(), 1);
-	d->lane_ops.close = close_in_helper;
-	d->lane_ops.hang_up = close_in_helper;
-	d->lane_ops.recv = recv_with_room;
 	d->fd_limit = raise_limit(&d->inherited_fd_limit);
 	d->datagram = malloc(CTL_DATAGRAM_MAX);
 	d->record = malloc(LANE_RING_MAX / 4 + 64);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "fds.h"
 
 #define BACKLOG 1024
 
@@ -81,6 +82,7 @@ static void refuse(struct daemon *d, int fd, const char *where)
 	socklen_t size = sizeof(peer);
 
 	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size);
+	reaper_note(d->reaper, fd, peer.uid);
 	log_about(peer.uid,
 		  "refused a client at %s (uid %d, pid %d): no descriptors left (limit %u)", where,
 		  (int)peer.uid, (int)peer.pid, d->fd_limit);

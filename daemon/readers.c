@@ -2,7 +2,6 @@
 /* The threads that read in /proc. Rules: reading.h. */
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -11,9 +10,8 @@
 
 #include "creds.h"
 #include "daemon.h"
+#include "lib/thread.h"
 #include "reading.h"
-
-#define STACK_SIZE (128UL << 10)
 
 /**
  * struct reading - one process, on its way through the threads
@@ -51,7 +49,7 @@ struct place {
  * @asked:	for the thread that reads what takes no time
  * @slow:	have a command line to be read
  * @done:	for the daemon's thread
- * @idle:	threads for command lines that wait for one
+ * @n_slow:	threads for command lines
  */
 struct readers {
 	struct source source;
@@ -66,7 +64,6 @@ struct readers {
 	struct list_head done;
 	struct place places[READERS_MAX];
 	unsigned int n_slow;
-	unsigned int idle;
 	unsigned int n_threads;
 	bool stop;
 };
@@ -121,19 +118,8 @@ static void finish(struct readers *r, struct reading *g)
 
 static bool start_thread(struct readers *r, void *(*fn)(void *))
 {
-	pthread_attr_t attr;
-	sigset_t all, old;
-	pthread_t thread;
-	int e;
+	int e = thread_start(fn, r);
 
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_SIZE);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	e = pthread_create(&thread, &attr, fn, r);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attr);
 	r->n_threads += e == 0;
 	return e == 0;
 }
@@ -210,8 +196,6 @@ static struct place *free_place(struct readers *r)
 	return p;
 }
 
-static bool call_slow(struct readers *r);
-
 static void take_slow(struct readers *r, struct reading *g)
 {
 	struct place *p = free_place(r);
@@ -219,9 +203,6 @@ static void take_slow(struct readers *r, struct reading *g)
 	*p = (struct place){ .taken = true, .uid = g->uid, .since = now_ms() };
 	list_del_init(&g->entry);
 	g->queued = false;
-	/* Who was called for the next one may have been this thread, which may not come back. */
-	if (next_slow(r))
-		call_slow(r);
 	pthread_mutex_unlock(&r->lock);
 	creds_read_cmdline(g->creds, g->proc);
 	pthread_mutex_lock(&r->lock);
@@ -241,21 +222,36 @@ static void *run_slow(void *arg)
 			take_slow(r, g);
 			continue;
 		}
-		r->idle++;
 		pthread_cond_wait(&r->wake_slow, &r->lock);
-		r->idle--;
 	}
 	thread_ends(r);
 	return NULL;
 }
 
-/* Returns whether there is a thread at all. */
+/* Are there more than @n that a thread may begin with? */
+static bool has_more_than(const struct readers *r, unsigned int n)
+{
+	const struct reading *g;
+	unsigned int found = 0;
+
+	list_for_each_entry(g, &r->slow, entry)
+		if (may_begin(r, g) && ++found > n)
+			return true;
+	return false;
+}
+
+/*
+ * Those that are at no command line look before they sleep, but for one each: whoever is woken may
+ * not come back. Returns whether there is a thread at all.
+ */
 static bool call_slow(struct readers *r)
 {
-	if (r->idle)
-		pthread_cond_signal(&r->wake_slow);
-	else if (r->n_slow < READERS_MAX && start_thread(r, run_slow))
+	u64 since;
+	unsigned int unbusy = r->n_slow - busy_with(r, NULL, &since);
+
+	if (has_more_than(r, unbusy) && r->n_slow < READERS_MAX && start_thread(r, run_slow))
 		r->n_slow++;
+	pthread_cond_signal(&r->wake_slow);
 	return r->n_slow;
 }
 
@@ -424,18 +420,13 @@ void reading_forget(struct peer *p)
 
 static void init_lists(struct readers *r)
 {
-	pthread_condattr_t attr;
-
 	INIT_LIST_HEAD(&r->asked);
 	INIT_LIST_HEAD(&r->slow);
 	INIT_LIST_HEAD(&r->done);
 	pthread_mutex_init(&r->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&r->wake_quick, &attr);
-	pthread_cond_init(&r->wake_slow, &attr);
-	pthread_cond_init(&r->ended, &attr);
-	pthread_condattr_destroy(&attr);
+	thread_cond_init(&r->wake_quick);
+	thread_cond_init(&r->wake_slow);
+	thread_cond_init(&r->ended);
 }
 
 int readers_start(struct daemon *d, struct readers **ret)
@@ -478,18 +469,13 @@ static void free_all(struct list_head *list)
 /* Returns whether all threads have ended. */
 static bool end_threads(struct readers *r)
 {
-	struct timespec ts;
 	bool ended;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	ts.tv_sec += 1;
 	pthread_mutex_lock(&r->lock);
 	r->stop = true;
 	pthread_cond_broadcast(&r->wake_quick);
 	pthread_cond_broadcast(&r->wake_slow);
-	while (r->n_threads && pthread_cond_timedwait(&r->ended, &r->lock, &ts) == 0)
-		;
-	ended = !r->n_threads;
+	ended = threads_ended(&r->ended, &r->lock, &r->n_threads);
 	pthread_mutex_unlock(&r->lock);
 	return ended;
 }

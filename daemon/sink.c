@@ -197,17 +197,20 @@ static int put_now(struct client *c, struct record *r)
 	return 0;
 }
 
-static int copy_files(struct flight *f, const int *files, unsigned int n)
+static int copy_files(struct client *c, struct flight *f, const int *files, unsigned int n)
 {
+	int fd;
+
 	if (f->files)
 		return 0;
 	f->files = calloc(n ? n : 1, sizeof(*f->files));
 	if (!f->files)
 		return -ENOMEM;
 	for (; f->n_files < n; f->n_files++) {
-		f->files[f->n_files] = fcntl(files[f->n_files], F_DUPFD_CLOEXEC, 0);
-		if (f->files[f->n_files] < 0)
-			return -errno;
+		fd = reaper_dup(c->daemon->reaper, files[f->n_files]);
+		if (fd < 0)
+			return fd;
+		f->files[f->n_files] = fd;
 	}
 	return 0;
 }
@@ -245,7 +248,7 @@ static int defer(struct client *c, struct record *r, struct flight *f)
 	}
 	f->body = malloc(size + 8);
 	f->bulk = r->payload_size ? malloc(r->payload_size) : NULL;
-	if (!f->body || (r->payload_size && !f->bulk) || copy_files(f, r->files, r->n_files) < 0)
+	if (!f->body || (r->payload_size && !f->bulk) || copy_files(c, f, r->files, r->n_files) < 0)
 		return -ENOMEM;
 	write_body(r, f->body, false);
 	if (f->bulk)
@@ -554,7 +557,7 @@ static int deliver_record(struct client *c, struct record *r, const struct core_
 		f->by_name = r->tail.name_id && c->conn.kind != CORE_KIND_MONITOR &&
 			     !(relay->wire.m.msg->flags & KDBUS_MSG_SIGNAL);
 		if (f->by_name && r->n_files)
-			e = copy_files(f, r->files, r->n_files);
+			e = copy_files(c, f, r->files, r->n_files);
 	}
 	if (e == 0)
 		e = put_record(c, r, f);
@@ -641,7 +644,7 @@ static int adopt(struct core_conn *to, struct core_conn *from, struct core_entry
 		c->accounted += f->memory;
 		f->sender = stored->tail.src_id;
 		f->by_name = true;
-		e = copy_files(f, r.files, r.n_files);
+		e = copy_files(c, f, r.files, r.n_files);
 	}
 	if (e == 0)
 		e = put_record(c, &r, f);

@@ -2,7 +2,11 @@
 #include "helper.h"
 
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,4 +48,32 @@ void helper_kill_all(const pid_t *pids, unsigned int n)
 		kill(pids[i], SIGKILL);
 		waitpid(pids[i], NULL, 0);
 	}
+}
+
+int helper_raw_connect(const char *path)
+{
+	struct sockaddr_un sa = { .sun_family = AF_UNIX };
+	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	if (sock < 0)
+		return -1;
+	strncpy(sa.sun_path, path, sizeof(sa.sun_path) - 1);
+	if (connect(sock, (struct sockaddr *)&sa, sizeof(sa)) == 0)
+		return sock;
+	close(sock);
+	return -1;
+}
+
+int helper_halt(pid_t pid)
+{
+	if (ptrace(PTRACE_SEIZE, pid, NULL, NULL) < 0)
+		return -1;
+	if (ptrace(PTRACE_INTERRUPT, pid, NULL, NULL) < 0)
+		return -1;
+	return waitpid(pid, NULL, __WALL) == pid ? 0 : -1;
+}
+
+int helper_go_on(pid_t pid)
+{
+	return ptrace(PTRACE_DETACH, pid, NULL, NULL) < 0 ? -1 : 0;
 }

@@ -115,12 +115,15 @@ void native_wait_free(struct waiter *w)
 	free(n);
 }
 
-static int copy_fds(struct native_wait *n, const struct relay *relay)
+static int copy_fds(struct reaper *reaper, struct native_wait *n, const struct relay *relay)
 {
+	int fd;
+
 	for (; n->n_fds < relay->n_fds; n->n_fds++) {
-		n->fds[n->n_fds] = fcntl(relay->fds[n->n_fds], F_DUPFD_CLOEXEC, 0);
-		if (n->fds[n->n_fds] < 0)
-			return -errno;
+		fd = reaper_dup(reaper, relay->fds[n->n_fds]);
+		if (fd < 0)
+			return fd;
+		n->fds[n->n_fds] = fd;
 	}
 	return 0;
 }
@@ -165,7 +168,7 @@ static int make_waiter(const struct relay *relay, struct waiter **ret)
 		return r;
 	}
 	fill(w->native, relay);
-	r = copy_fds(w->native, relay);
+	r = copy_fds(w->from->daemon->reaper, w->native, relay);
 	if (r < 0) {
 		native_wait_free(w);
 		free(w);

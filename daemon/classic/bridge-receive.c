@@ -131,7 +131,7 @@ static int copy_fds(struct incoming *in, const struct relay *relay)
 	if (!n)
 		return 0;
 	for (i = 0; i < n; i++) {
-		fds[i] = fcntl(relay->fds[i], F_DUPFD_CLOEXEC, 0);
+		fds[i] = reaper_dup(in->classic->daemon->reaper, relay->fds[i]);
 		if (fds[i] < 0)
 			break;
 	}

@@ -126,6 +126,7 @@ void cpeer_accept(struct classic *k, struct listener *listener, int fd)
 	}
 	init(c, k, listener, fd);
 	identify(c);
+	reaper_note(k->daemon->reaper, fd, c->uid);
 	r = account_open(&k->daemon->accounts, c->uid, 0, &c->account);
 	if (r == 0)
 		r = auth_begin(c);

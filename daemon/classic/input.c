@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "daemon/fds.h"
 #include "dbus/body.h"
 #include "input.h"
 
@@ -50,7 +51,8 @@ static void collect_fds(struct take *t, struct msghdr *msg)
 			continue;
 		n = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 		memcpy(t->fds + t->n_fds, CMSG_DATA(cmsg), n * sizeof(int));
-		t->n_fds += (unsigned int)n;
+		for (; n; n--, t->n_fds++)
+			reaper_note_same(reaper_of(t->peer), t->fds[t->n_fds], t->peer->fd);
 	}
 	t->truncated = msg->msg_flags & MSG_CTRUNC;
 }
@@ -322,8 +324,14 @@ static ssize_t receive(struct take *t, size_t first, unsigned char *rest, size_t
 		.msg_control = &control,
 		.msg_controllen = sizeof(control),
 	};
-	ssize_t n = recvmsg(c->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ssize_t n;
 
+	if (fds_lack_room(c->classic->daemon, c->fd, msg.msg_iov, msg.msg_iovlen)) {
+		cpeer_doom(c, "descriptors of it could not be taken");
+		errno = EAGAIN;
+		return -1;
+	}
+	n = recvmsg(c->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n >= 0 && msg.msg_controllen)
 		collect_fds(t, &msg);
 	return n;
@@ -392,7 +400,7 @@ static bool only_grew(struct take *t, size_t first, size_t n)
 	return n <= first && !t->n_fds;
 }
 
-/* There must be room for as many as come at once (daemon/daemon.h). */
+/* There must be room for as many as come at once (daemon/fds.h). */
 static bool has_too_many(const struct take *t)
 {
 	int limit = fds_for_messages(t->peer->classic->daemon);

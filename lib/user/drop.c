@@ -1,128 +1,37 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Closing files of others. close() of somebody's file can wait for as long as they like (a socket
- * that lingers, a file of FUSE or of a network file system), so a thread does it. There is none
- * while there is nothing to close, and more than one if some of them are stuck.
+ * Closing files of others (lib/closer.h), and sockets in which some lie. There is no thread for it
+ * while there is nothing to close. Who files come from is told by the socket they came through.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../closer.h"
 #include "user.h"
 
-#define THREADS_MAX 4
-#define STACK	    (128U << 10)
-
-struct dropped {
-	struct dropped *next;
-	int fd;
-};
-
-static struct {
-	pthread_mutex_t lock;
-	pthread_once_t once;
-	struct dropped *first;
-	struct dropped **last;
-	unsigned int n_threads;
-	unsigned int n_closing; /* of them in close(); the others will look at the queue again */
-} drops = { .lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT, .last = &drops.first };
-
-static struct dropped *take_first(void)
-{
-	struct dropped *d = drops.first;
-
-	if (!d)
-		return NULL;
-	drops.first = d->next;
-	if (!drops.first)
-		drops.last = &drops.first;
-	return d;
-}
-
-/* With the lock, which is free meanwhile. */
-static void close_all(void)
-{
-	struct dropped *d;
-
-	while ((d = take_first())) {
-		drops.n_closing++;
-		pthread_mutex_unlock(&drops.lock);
-		close(d->fd);
-		free(d);
-		pthread_mutex_lock(&drops.lock);
-		drops.n_closing--;
-	}
-	drops.n_threads--;
-}
-
-static void *run(void *arg)
-{
-	pthread_mutex_lock(&drops.lock);
-	close_all();
-	pthread_mutex_unlock(&drops.lock);
-	return arg;
-}
-
-/* Signals are the program's. */
-static int start_thread(void)
-{
-	pthread_attr_t attr;
-	pthread_t thread;
-	sigset_t all, old;
-	int e;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	e = pthread_create(&thread, &attr, run, NULL);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	pthread_attr_destroy(&attr);
-	return -e;
-}
+static struct closer closer;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void before_fork(void)
 {
-	pthread_mutex_lock(&drops.lock);
+	closer_before_fork(&closer);
 }
 
 static void after_fork(void)
 {
-	pthread_mutex_unlock(&drops.lock);
+	closer_after_fork(&closer);
 }
 
-/* It has the files that wait, but no thread; its first one closes them. */
 static void in_child(void)
 {
-	drops.n_threads = 0;
-	drops.n_closing = 0;
-	pthread_mutex_unlock(&drops.lock);
+	closer_in_child(&closer);
 }
 
-static void watch_fork(void)
+static void begin(void)
 {
+	closer_init(&closer, 0, false);
 	pthread_atfork(before_fork, after_fork, in_child);
-}
-
-static void enqueue(struct dropped *d)
-{
-	bool start;
-
-	pthread_once(&drops.once, watch_fork);
-	pthread_mutex_lock(&drops.lock);
-	*drops.last = d;
-	drops.last = &d->next;
-	start = drops.n_threads == drops.n_closing && drops.n_threads < THREADS_MAX;
-	drops.n_threads += start;
-	/* Without a thread to be had, it takes as long as it takes. */
-	if (start && start_thread() < 0)
-		close_all();
-	pthread_mutex_unlock(&drops.lock);
 }
 
 /* Memory and pipes never wait; and what the other files are cannot be asked without waiting. */
@@ -133,17 +42,31 @@ static bool may_wait(int fd)
 
 void user_drop_fd(int fd)
 {
-	struct dropped *d;
-
 	if (fd < 0)
 		return;
-	d = may_wait(fd) ? malloc(sizeof(*d)) : NULL;
-	if (!d) {
+	pthread_once(&once, begin);
+	if (!may_wait(fd) || !closer_close(&closer, fd))
 		close(fd);
-		return;
-	}
-	*d = (struct dropped){ .fd = fd };
-	enqueue(d);
+}
+
+void user_drop_resume(void)
+{
+	pthread_once(&once, begin);
+	closer_resume(&closer);
+}
+
+static ssize_t op_recv(const struct lane_ops *ops, int sock, void *buf, size_t size, int *fds,
+		       unsigned int *ret_n_fds, bool *ret_short)
+{
+	ssize_t n = lane_linux_ops.recv(ops, sock, buf, size, fds, ret_n_fds, ret_short);
+	unsigned int i;
+
+	if (n < 0 || !*ret_n_fds)
+		return n;
+	pthread_once(&once, begin);
+	for (i = 0; i < *ret_n_fds; i++)
+		closer_note(&closer, fds[i], (u32)sock + 1);
+	return n;
 }
 
 static void op_close(const struct lane_ops *ops, int fd)
@@ -192,6 +115,7 @@ struct lane_ops user_lane_ops(void)
 {
 	struct lane_ops ops = lane_linux_ops;
 
+	ops.recv = op_recv;
 	ops.close = op_close;
 	ops.hang_up = op_hang_up;
 	return ops;

@@ -157,6 +157,7 @@ static int user_open(const char *path, struct libkdbus **ret)
 		return -ENOMEM;
 	}
 	user_channel_start(u, sock);
+	user_drop_resume();
 	pthread_mutex_lock(&handles_lock);
 	list_add_tail(&u->link, &handles);
 	pthread_mutex_unlock(&handles_lock);
@@ -236,6 +237,7 @@ void user_close_forked(struct user *u)
 	list_for_each_entry(p, &u->detached, detached_entry)
 		if (p->channel.sock >= 0)
 			close(p->channel.sock);
+	user_drop_resume();
 }
 
 static int user_fd(struct libkdbus *h)

@@ -307,6 +307,7 @@ int user_on_message(struct lane_channel *ch, const void *data, size_t size, int 
 
 /* Files of others (drop.c), which take no lock of a handle. -1 is fine. */
 void user_drop_fd(int fd);
+void user_drop_resume(void); /* of what a forked child has inherited */
 struct lane_ops user_lane_ops(void);
 
 /* Commands (command.c, hello.c) */

@@ -4,7 +4,6 @@
  * is not wanted there, others are served meanwhile.
  */
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,38 +13,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lingering.h"
 #include "own-bus.h"
 #include "peer.h"
 
 #define SCM_FDS_MAX 253 /* the kernel passes no more at once */
-#define HOUR	    3600
-
-/* A connection whose last close() waits until its reader has gone */
-struct lingering {
-	int fd;
-	int reader;
-};
 
 static void make_lingering(struct lingering *l)
 {
-	const struct linger linger = { .l_onoff = 1, .l_linger = HOUR };
-	struct sockaddr_in sa = { .sin_family = AF_INET,
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	socklen_t len = sizeof(sa);
-	char bytes[4096] = { 0 };
-
-	assert_int_equal(bind(listening, (struct sockaddr *)&sa, sizeof(sa)), 0);
-	assert_int_equal(listen(listening, 1), 0);
-	assert_int_equal(getsockname(listening, (struct sockaddr *)&sa, &len), 0);
-	l->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(connect(l->fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
-	l->reader = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
-	assert_true(l->reader >= 0);
-	close(listening);
-	while (send(l->fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
-		;
-	assert_int_equal(setsockopt(l->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
+	assert_int_equal(lingering_make(l), 0);
 }
 
 static void end_lingering(struct lingering *l)

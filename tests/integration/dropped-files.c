@@ -4,68 +4,37 @@
  * whose last close() waits until its reader has read, which the test does at its end.
  */
 #include <errno.h>
-#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include <libkdbus.h>
 
+#include "lingering.h"
+
 #define HANG_SECONDS 300 /* ends a test that waits for that after all */
-#define LINGER	     3600
 #define MESSAGES_MAX 1000
 
 struct fixture {
 	struct libkdbus_daemon *daemon;
 	struct libkdbus *from, *to;
 	uint64_t to_id;
-	int lingering, reader;
+	struct lingering lingering;
 };
 
 static const struct libkdbus_options options = { .flags = KDBUS_HELLO_ACCEPT_FD,
-						.attach_recv = KDBUS_ATTACH_TIMESTAMP };
-
-static void make_lingering(struct fixture *f)
-{
-	const struct linger linger = { .l_onoff = 1, .l_linger = LINGER };
-	struct sockaddr_in sa = { .sin_family = AF_INET,
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	socklen_t length = sizeof(sa);
-	char bytes[4096] = { 0 };
-
-	assert_int_equal(bind(listening, (struct sockaddr *)&sa, sizeof(sa)), 0);
-	assert_int_equal(listen(listening, 1), 0);
-	assert_int_equal(getsockname(listening, (struct sockaddr *)&sa, &length), 0);
-	f->lingering = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(connect(f->lingering, (struct sockaddr *)&sa, sizeof(sa)), 0);
-	f->reader = accept4(listening, NULL, NULL, SOCK_CLOEXEC);
-	assert_true(f->reader >= 0);
-	close(listening);
-	while (send(f->lingering, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
-		;
-	assert_int_equal(setsockopt(f->lingering, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)),
-			 0);
-}
+						 .attach_recv = KDBUS_ATTACH_TIMESTAMP };
 
 /* Whoever has it closes it in the end: what was written is followed by the end of the stream. */
 static void assert_closed(struct fixture *f)
 {
-	char bytes[65536];
-	ssize_t n;
-
-	do {
-		n = read(f->reader, bytes, sizeof(bytes));
-	} while (n > 0);
-	assert_int_equal(n, 0);
-	close(f->reader);
+	assert_int_equal(lingering_release(&f->lingering), 0);
 }
 
 static int send_file(struct fixture *f, int fd)
@@ -92,8 +61,7 @@ static int send_file(struct fixture *f, int fd)
 /* The daemon numbers what it relays. */
 static bool came_directly(const struct kdbus_msg *msg)
 {
-	const struct kdbus_item *item = libkdbus_item_find(msg, sizeof(*msg),
-							   KDBUS_ITEM_TIMESTAMP);
+	const struct kdbus_item *item = libkdbus_item_find(msg, sizeof(*msg), KDBUS_ITEM_TIMESTAMP);
 
 	assert_non_null(item);
 	return !item->timestamp.seqnum;
@@ -127,10 +95,10 @@ static int set_up(void **state)
 	assert_int_equal(libkdbus_connect(libkdbus_daemon_bus(f.daemon), &options, &f.to), 0);
 	f.to_id = libkdbus_identity(f.to)->id;
 	introduce(&f);
-	make_lingering(&f);
-	assert_int_equal(send_file(&f, f.lingering), 0);
+	assert_int_equal(lingering_make(&f.lingering), 0);
+	assert_int_equal(send_file(&f, f.lingering.fd), 0);
 	/* From here on the last one to close it is the library. */
-	close(f.lingering);
+	close(f.lingering.fd);
 	*state = &f;
 	return 0;
 }

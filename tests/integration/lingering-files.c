@@ -1,73 +1,56 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A file that takes for ever to close, sent to the daemon: a socket that lingers, with something to
- * say to a peer that does not listen. It keeps no other file open, and not the daemon alive. (That
- * it keeps nobody from being served: tests/classic/closing.c.)
+ * Files that take for ever to close, sent to the daemon: they keep no other file open, and not the
+ * daemon alive; those of one user none of another, and when they use up the daemon's descriptors
+ * it is not stopped by the next. (That one keeps nobody from being served:
+ * tests/classic/closing.c.)
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/fsuid.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include <libkdbus.h>
 
-#define LINGER	   100000 /* seconds */
-#define PATIENT_MS 120000 /* only ends a test that hangs */
+#include "helper.h"
+#include "lib/closer.h"
+#include "lingering.h"
+
+#define LIMIT	     2048 /* descriptors of the daemon */
+#define AT_ONCE	     253 /* the kernel passes no more */
+#define OTHER_UID    4711
+#define MANY	     (CLOSER_THREADS + CLOSER_SHARE)
+#define PATIENT_MS   120000 /* only ends a test that hangs */
+#define HANG_SECONDS 600 /* the same */
 
 struct fixture {
 	struct libkdbus_daemon *daemon;
-	int lingering; /* ours, until it is sent */
-	int deaf; /* its peer */
+	struct lingering files[MANY + 1];
+	unsigned int n;
 };
-
-/* Both ends of a connection, full of what the second one does not read */
-static int make_lingering(struct fixture *f)
-{
-	const struct linger linger = { .l_onoff = 1, .l_linger = LINGER };
-	struct sockaddr_in sa = { .sin_family = AF_INET,
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	static const char text[65536];
-	socklen_t size = sizeof(sa);
-	int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), r;
-
-	f->lingering = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	r = bind(listener, (struct sockaddr *)&sa, sizeof(sa));
-	if (r == 0)
-		r = listen(listener, 1);
-	if (r == 0)
-		r = getsockname(listener, (struct sockaddr *)&sa, &size);
-	if (r == 0)
-		r = connect(f->lingering, (struct sockaddr *)&sa, sizeof(sa));
-	f->deaf = r == 0 ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
-	close(listener);
-	if (f->deaf < 0)
-		return -1;
-	while (send(f->lingering, text, sizeof(text), MSG_DONTWAIT) > 0)
-		;
-	return setsockopt(f->lingering, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
-}
 
 static int set_up(void **state)
 {
 	static struct fixture f;
+	struct lingering probe;
 
-	f.daemon = NULL;
+	alarm(HANG_SECONDS);
+	f = (struct fixture){ .n = 0 };
 	*state = &f;
-	if (make_lingering(&f) < 0)
+	if (lingering_make(&probe) < 0)
 		return 0;
+	close(probe.reader);
+	close(probe.fd);
 	assert_int_equal(libkdbus_daemon_start(NULL, &f.daemon), 0);
 	return 0;
 }
@@ -89,50 +72,62 @@ static int tear_down(void **state)
 {
 	struct fixture *f = *state;
 
-	close(f->deaf);
+	while (f->n)
+		close(f->files[--f->n].reader);
 	libkdbus_daemon_stop(f->daemon);
 	return 0;
 }
 
 static int raw_connect(const struct fixture *f)
 {
-	struct sockaddr_un sa = { .sun_family = AF_UNIX };
-	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int sock = helper_raw_connect(libkdbus_daemon_bus(f->daemon));
 
 	assert_true(sock >= 0);
-	strncpy(sa.sun_path, libkdbus_daemon_bus(f->daemon), sizeof(sa.sun_path) - 1);
-	assert_int_equal(connect(sock, (struct sockaddr *)&sa, sizeof(sa)), 0);
+	return sock;
+}
+
+/* Whose a socket is, is settled by connect(). Its access to files is root's all the while. */
+static int raw_connect_as(const struct fixture *f, uid_t uid)
+{
+	int sock;
+
+	assert_int_equal(seteuid(uid), 0);
+	setfsuid(0);
+	sock = helper_raw_connect(libkdbus_daemon_bus(f->daemon));
+	assert_int_equal(seteuid(0), 0);
+	assert_true(sock >= 0);
 	return sock;
 }
 
 /*
- * No request that there is, with a descriptor that is closed here: before the daemon has closed it,
- * or who lingers would be we.
+ * No request that there is, with @n times a descriptor that is closed here: before the daemon has
+ * closed it, or who lingers would be we.
  */
-static void give_file(const struct fixture *f, int sock, int fd)
+static void give_files(const struct fixture *f, int sock, int fd, unsigned int n)
 {
 	pid_t daemon = libkdbus_daemon_pid(f->daemon);
 	union {
 		struct cmsghdr align;
-		char room[CMSG_SPACE(sizeof(int))];
+		char room[CMSG_SPACE(AT_ONCE * sizeof(int))];
 	} control = { 0 };
 	char text[64] = { 0 };
 	struct iovec iov = { text, sizeof(text) };
 	struct msghdr msg = { .msg_iov = &iov,
 			      .msg_iovlen = 1,
 			      .msg_control = &control,
-			      .msg_controllen = CMSG_SPACE(sizeof(int)) };
+			      .msg_controllen = CMSG_SPACE(n * sizeof(int)) };
 	struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
+	unsigned int i;
 
 	head->cmsg_level = SOL_SOCKET;
 	head->cmsg_type = SCM_RIGHTS;
-	head->cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(head), &fd, sizeof(int));
-	assert_int_equal(kill(daemon, SIGSTOP), 0);
-	assert_int_equal(waitpid(daemon, NULL, WUNTRACED), daemon);
+	head->cmsg_len = CMSG_LEN(n * sizeof(int));
+	for (i = 0; i < n; i++)
+		memcpy(CMSG_DATA(head) + i * sizeof(int), &fd, sizeof(int));
+	assert_int_equal(helper_halt(daemon), 0);
 	assert_int_equal(sendmsg(sock, &msg, MSG_NOSIGNAL), sizeof(text));
 	close(fd);
-	assert_int_equal(kill(daemon, SIGCONT), 0);
+	assert_int_equal(helper_go_on(daemon), 0);
 }
 
 /* The other end of @fd is closed. */
@@ -146,45 +141,102 @@ static void assert_ends(int fd)
 	close(fd);
 }
 
-static void assert_served(const struct fixture *f)
+static void give_lingering(struct fixture *f, int sock)
 {
-	struct libkdbus *h;
+	struct lingering *l = &f->files[f->n];
 
-	assert_int_equal(libkdbus_connect(libkdbus_daemon_bus(f->daemon), NULL, &h), 0);
-	libkdbus_close(h);
+	assert_int_equal(lingering_make(l), 0);
+	f->n++;
+	give_files(f, sock, l->fd, 1);
+	assert_ends(sock);
+}
+
+static void assert_others_are_closed(const struct fixture *f)
+{
+	int pipes[2], sock = raw_connect(f);
+
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+	give_files(f, sock, pipes[1], 1);
+	assert_ends(sock);
+	assert_ends(pipes[0]);
 }
 
 static void others_are_closed_meanwhile(void **state)
 {
 	struct fixture *f = needed(state);
-	int pipes[2], sock = raw_connect(f);
+	struct libkdbus *h;
 
-	give_file(f, sock, f->lingering);
-	assert_ends(sock);
-	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
-	sock = raw_connect(f);
-	give_file(f, sock, pipes[1]);
-	assert_ends(sock);
-	assert_ends(pipes[0]);
-	assert_served(f);
+	give_lingering(f, raw_connect(f));
+	assert_others_are_closed(f);
+	assert_int_equal(libkdbus_connect(libkdbus_daemon_bus(f->daemon), NULL, &h), 0);
+	libkdbus_close(h);
+}
+
+static void those_of_one_user_keep_none_of_another(void **state)
+{
+	struct fixture *f = needed(state);
+	unsigned int i;
+
+	if (geteuid() != 0) {
+		print_message("# needs to be root\n");
+		skip();
+	}
+	for (i = 0; i < MANY; i++)
+		give_lingering(f, raw_connect_as(f, OTHER_UID));
+	assert_others_are_closed(f);
 }
 
 static void the_daemon_ends_all_the_same(void **state)
 {
 	struct fixture *f = needed(state);
-	int sock = raw_connect(f);
 
-	give_file(f, sock, f->lingering);
-	assert_ends(sock);
+	give_lingering(f, raw_connect(f));
 	f->daemon = libkdbus_daemon_stop(f->daemon);
+}
+
+/*
+ * All who close for this user are stuck, and more waits than the daemon may have open: what is sent
+ * then finds no room, and would be closed by whoever receives it.
+ */
+static void what_has_no_room_stops_nobody(void **state)
+{
+	struct fixture *f = needed(state);
+	struct kdbus_cmd cmd = { .size = sizeof(cmd) };
+	int socks[LIMIT / AT_ONCE + 1], last = raw_connect(f);
+	const unsigned int n = sizeof(socks) / sizeof(*socks);
+	struct libkdbus *h;
+	unsigned int i;
+
+	assert_int_equal(libkdbus_connect(libkdbus_daemon_bus(f->daemon), NULL, &h), 0);
+	for (i = 0; i < n; i++)
+		socks[i] = raw_connect(f);
+	for (i = 0; i < MANY; i++)
+		give_lingering(f, raw_connect(f));
+	for (i = 0; i < n; i++) {
+		give_files(f, socks[i], fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0), AT_ONCE);
+		assert_ends(socks[i]);
+	}
+	give_lingering(f, last);
+	assert_int_equal(libkdbus_command(h, KDBUS_CMD_BYEBYE, &cmd), 0);
+	/* It may end without being told that the daemon has seen it. */
+	while (f->n)
+		close(f->files[--f->n].reader);
+	libkdbus_close(h);
 }
 
 int main(void)
 {
+	const struct rlimit few = { .rlim_cur = LIMIT, .rlim_max = LIMIT };
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(others_are_closed_meanwhile, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(the_daemon_ends_all_the_same, set_up, tear_down),
+		CASE(others_are_closed_meanwhile),
+		CASE(those_of_one_user_keep_none_of_another),
+		CASE(the_daemon_ends_all_the_same),
+		CASE(what_has_no_room_stops_nobody),
 	};
 
+	/* The daemon takes all descriptors it may have. */
+	if (setrlimit(RLIMIT_NOFILE, &few) < 0)
+		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,13 +11,14 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include <libkdbus.h>
+
+#include "helper.h"
 
 #define LIMIT	   512 /* descriptors of the daemon */
 #define BEGUN	   (LIMIT / 8) /* that may have said nothing (daemon/account.h) */
@@ -62,12 +63,9 @@ static int tear_down(void **state)
 
 static int raw_connect(const struct fixture *f)
 {
-	struct sockaddr_un sa = { .sun_family = AF_UNIX };
-	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int sock = helper_raw_connect(libkdbus_daemon_bus(f->daemon));
 
 	assert_true(sock >= 0);
-	strncpy(sa.sun_path, libkdbus_daemon_bus(f->daemon), sizeof(sa.sun_path) - 1);
-	assert_int_equal(connect(sock, (struct sockaddr *)&sa, sizeof(sa)), 0);
 	return sock;
 }
 
