@@ -81,17 +81,18 @@ struct payload_rule {
 /* No payload is as long as that: an item lies within a command. */
 #define ANY CORE_CMD_MAX_SIZE
 
+/* Those of messages are found first. */
 static const struct payload_rule payload_rules[] = {
-	{ KDBUS_ITEM_NEGOTIATE, 0, ANY, 8, NULL },
 	{ KDBUS_ITEM_PAYLOAD_VEC, 16, 16, 1, validate_vec },
-	{ KDBUS_ITEM_PAYLOAD_OFF, 16, 16, 1, validate_vec },
+	{ KDBUS_ITEM_DST_NAME, 0, ANY, 1, validate_str },
 	{ KDBUS_ITEM_PAYLOAD_MEMFD, 24, 24, 1, validate_memfd },
 	{ KDBUS_ITEM_FDS, 0, ANY, 4, NULL },
+	{ KDBUS_ITEM_NEGOTIATE, 0, ANY, 8, NULL },
+	{ KDBUS_ITEM_PAYLOAD_OFF, 16, 16, 1, validate_vec },
 	{ KDBUS_ITEM_CANCEL_FD, 4, 4, 1, NULL },
 	{ KDBUS_ITEM_BLOOM_PARAMETER, 16, 16, 1, NULL },
 	{ KDBUS_ITEM_BLOOM_FILTER, 8, ANY, 1, NULL },
 	{ KDBUS_ITEM_BLOOM_MASK, 0, ANY, 1, NULL },
-	{ KDBUS_ITEM_DST_NAME, 0, ANY, 1, validate_str },
 	{ KDBUS_ITEM_MAKE_NAME, 0, ANY, 1, validate_sysname },
 	{ KDBUS_ITEM_ATTACH_FLAGS_SEND, 8, 8, 1, NULL },
 	{ KDBUS_ITEM_ATTACH_FLAGS_RECV, 8, 8, 1, NULL },

@@ -34,6 +34,14 @@ static struct part part_of(const struct kdbus_item *item)
 	}
 }
 
+void core_layout_add_meta(struct core_layout *layout, size_t meta_size)
+{
+	if (meta_size)
+		layout->msg_size = layout->meta_offset + meta_size;
+	layout->payload_offset = ALIGN(layout->msg_size, (size_t)8);
+	layout->slice_size = ALIGN(layout->payload_offset + layout->payload_size, (size_t)8);
+}
+
 void core_layout_init(const struct core_msg *m, size_t meta_size, struct core_layout *ret)
 {
 	const struct kdbus_item *item;
@@ -42,12 +50,9 @@ void core_layout_init(const struct core_msg *m, size_t meta_size, struct core_la
 		.msg_size = m->end,
 	};
 
-	if (meta_size)
-		layout.msg_size = layout.meta_offset + meta_size;
-	layout.payload_offset = ALIGN(layout.msg_size, (size_t)8);
 	core_item_for_each(item, m->list.items, m->list.size)
 		layout.payload_size += part_of(item).size;
-	layout.slice_size = ALIGN(layout.payload_offset + layout.payload_size, (size_t)8);
+	core_layout_add_meta(&layout, meta_size);
 	*ret = layout;
 }
 
@@ -82,7 +87,8 @@ void core_layout_write(const struct core_msg *m, const struct core_layout *layou
 	struct part part;
 
 	memcpy(dst, m->msg, m->end);
-	memset((char *)dst + m->end, 0, layout->meta_offset - m->end);
+	if (layout->meta_offset > m->end)
+		memset((char *)dst + m->end, 0, layout->meta_offset - m->end);
 	msg->size = layout->msg_size;
 	msg->src_id = src_id;
 

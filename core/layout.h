@@ -53,6 +53,13 @@ struct core_layout {
 void core_layout_init(const struct core_msg *m, size_t meta_size, struct core_layout *ret);
 
 /**
+ * core_layout_add_meta() - the layout of the same message with metadata
+ * @layout:    without metadata; changed
+ * @meta_size: as for core_layout_init()
+ */
+void core_layout_add_meta(struct core_layout *layout, size_t meta_size);
+
+/**
  * core_layout_write() - write header and user items of an image
  * @m:      message
  * @layout: its layout for this receiver

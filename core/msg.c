@@ -8,14 +8,14 @@
 #define MSG_FLAGS ((u64)(KDBUS_MSG_EXPECT_REPLY | KDBUS_MSG_NO_AUTO_START | KDBUS_MSG_SIGNAL))
 
 /* Indices of the rules, which are those of core_items.first. */
-enum { RULE_VEC, RULE_MEMFD, RULE_FDS, RULE_BLOOM, RULE_NAME, RULES };
+enum { RULE_VEC, RULE_NAME, RULE_MEMFD, RULE_FDS, RULE_BLOOM, RULES };
 
 static const struct core_item_rule msg_rules[RULES + 1] = {
 	[RULE_VEC] = { KDBUS_ITEM_PAYLOAD_VEC, CORE_ITEM_MANY },
+	[RULE_NAME] = { KDBUS_ITEM_DST_NAME, 0 },
 	[RULE_MEMFD] = { KDBUS_ITEM_PAYLOAD_MEMFD, CORE_ITEM_MANY },
 	[RULE_FDS] = { KDBUS_ITEM_FDS, 0 },
 	[RULE_BLOOM] = { KDBUS_ITEM_BLOOM_FILTER, 0 },
-	[RULE_NAME] = { KDBUS_ITEM_DST_NAME, 0 },
 };
 
 int core_msg_check_size(u64 size)

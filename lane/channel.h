@@ -136,6 +136,7 @@ struct lane_channel {
 	/* writing */
 	uint32_t write; /* where the next record goes: published, or behind a pad or skip */
 	uint32_t skip;
+	uint32_t look_at; /* from here on it is worth a look whether all has been read */
 	uint32_t live; /* acked, or where a skip beyond it led to: before it nothing takes room */
 	uint32_t put_start;
 	uint32_t put_size;

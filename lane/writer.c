@@ -170,9 +170,10 @@ int lane_reap(struct lane_channel *ch)
 	return 0;
 }
 
+/* Who has come to the end stays there until there is more: his word need not be asked again. */
 bool lane_passed(struct lane_channel *ch)
 {
-	return lane_reap(ch) == 0 && ch->acked == ch->published;
+	return ch->acked == ch->published || (lane_reap(ch) == 0 && ch->acked == ch->published);
 }
 
 static void write_env(struct lane_channel *ch, uint32_t cursor, const struct lane_env *env)
@@ -188,6 +189,16 @@ static void write_pad(struct lane_channel *ch, uint32_t size)
 	write_env(ch, ch->write, &pad);
 }
 
+/*
+ * Is it time to see whether the ring is empty? In a burst that is so each time that twice as much
+ * is in it: the reader's cursor is a cache line that it keeps writing.
+ */
+static bool may_go_back(const struct lane_channel *ch, uint32_t size)
+{
+	return position(ch) && position(ch) + size > FIRST_PAGE &&
+	       (int32_t)(ch->write - ch->look_at) >= 0;
+}
+
 int lane_put(struct lane_channel *ch, const struct lane_put *put, void **ret_body)
 {
 	uint32_t size, pad;
@@ -200,13 +211,14 @@ int lane_put(struct lane_channel *ch, const struct lane_put *put, void **ret_bod
 	if (r < 0)
 		return r;
 	size = LANE_ALIGN + align_up(put->length);
-	if (!fits(ch, put, size) || (position(ch) && position(ch) + size > FIRST_PAGE)) {
+	if (!fits(ch, put, size) || may_go_back(ch, size)) {
 		r = lane_reap(ch);
 		if (r < 0)
 			return r;
+		ch->look_at = ch->write + (ch->write - ch->live);
+		if (!fits(ch, put, size))
+			return -EAGAIN;
 	}
-	if (!fits(ch, put, size))
-		return -EAGAIN;
 	go_back(ch, size);
 	forget_skip(ch);
 	pad = pad_for(ch, size);

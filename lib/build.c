@@ -12,6 +12,13 @@ static size_t align8(size_t n)
 	return (n + 7) & ~(size_t)7;
 }
 
+/* Mostly there is nothing to pad. */
+static void pad(unsigned char *at, size_t n)
+{
+	if (n)
+		memset(at, 0, n);
+}
+
 /* Room for @more bytes behind the padded end; sets the sticky error if there is none. */
 static int reserve(struct libkdbus_builder *b, size_t more)
 {
@@ -64,7 +71,7 @@ void *libkdbus_build_item(struct libkdbus_builder *b, uint64_t type, const void 
 	}
 	if (reserve(b, bytes) < 0)
 		return NULL;
-	memset(b->data + b->size, 0, start - b->size);
+	pad(b->data + b->size, start - b->size);
 	item = (struct kdbus_item *)(b->data + start);
 	item->size = bytes;
 	item->type = type;
@@ -72,7 +79,7 @@ void *libkdbus_build_item(struct libkdbus_builder *b, uint64_t type, const void 
 		memcpy(item->data, payload, size);
 	else
 		memset(item->data, 0, size);
-	memset(b->data + start + bytes, 0, align8(bytes) - bytes);
+	pad(b->data + start + bytes, align8(bytes) - bytes);
 	b->size = start + bytes;
 	return item->data;
 }

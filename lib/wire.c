@@ -41,7 +41,8 @@ void wire_image(const struct wire *w, void *dst)
 	int memfds = 0;
 
 	memcpy(dst, w->m.msg, w->m.end);
-	memset((char *)dst + w->m.end, 0, w->layout.payload_offset - w->m.end);
+	if (w->layout.payload_offset > w->m.end)
+		memset((char *)dst + w->m.end, 0, w->layout.payload_offset - w->m.end);
 	msg->size = w->m.end;
 	msg->src_id = 0;
 	core_item_for_each(item, msg->items, w->m.end - sizeof(*msg))
@@ -156,10 +157,10 @@ static void shift_offsets(struct kdbus_msg *msg, size_t size, u64 by)
 void wire_deliver(const struct wire *w, u64 src_id, const void *meta, size_t meta_size, void *dst,
 		  const void *seen, const void *outside)
 {
-	struct core_layout layout;
+	struct core_layout layout = w->layout;
 	char *at = dst;
 
-	core_layout_init(&w->m, meta_size, &layout);
+	core_layout_add_meta(&layout, meta_size);
 	core_layout_write(&w->m, &layout, src_id, dst);
 	if (meta_size)
 		memcpy(at + layout.meta_offset, meta, meta_size);

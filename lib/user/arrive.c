@@ -171,7 +171,8 @@ static int finish_message(struct user *u, struct arrival *a, u64 src_id, size_t 
 		r = wire_check_fds(&w, a->m->fds);
 	if (r < 0)
 		return -EPROTO;
-	core_layout_init(&w.m, meta_size, &layout);
+	layout = w.layout;
+	core_layout_add_meta(&layout, meta_size);
 	a->m->size = a->bulk ? ALIGN(layout.payload_offset, (size_t)8) : layout.slice_size;
 	if (a->m->size > a->m->slice->size)
 		return -EPROTO;

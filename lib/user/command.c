@@ -149,7 +149,8 @@ static void write_negotiated(const struct core_items *list, const void *copy, vo
 static int checked_copy(enum core_cmd cmd, const void *arg, size_t size, void *copy)
 {
 	memcpy(copy, arg, size);
-	memset((char *)copy + size, 0, ALIGN(size, (size_t)8) - size);
+	if (size % 8)
+		memset((char *)copy + size, 0, 8 - size % 8);
 	return core_cmd_check_copy(copy, size);
 }
 

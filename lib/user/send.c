@@ -38,7 +38,8 @@ static int copy_message(const struct kdbus_cmd_send *cmd, void *space, size_t sp
 	if (!copy)
 		return -ENOMEM;
 	memcpy(copy, user, size);
-	memset((char *)copy + size, 0, ALIGN(size, 8) - size);
+	if (size % 8)
+		memset((char *)copy + size, 0, 8 - size % 8);
 	r = core_cmd_check_copy(copy, size);
 	if (r < 0) {
 		if (copy != space)
@@ -296,6 +297,18 @@ static int send_call(struct user *u, struct outgoing *out, struct kdbus_msg_info
 	return r < 0 ? r : call_wait(u, out, slot, ret);
 }
 
+/* Without the descriptors and the message itself: they are most of it. */
+static void start_outgoing(struct outgoing *out, bool sync, u64 deadline)
+{
+	out->n_fds = 0;
+	out->n_memfds = 0;
+	out->sync = sync;
+	out->to_sync = false;
+	out->cancel_fd = -1;
+	out->deadline = deadline;
+	out->since = 0;
+}
+
 static int send_parsed(struct user *u, struct core_msg *m, const struct kdbus_cmd_send *cmd,
 		       const struct core_args *args, struct kdbus_msg_info *ret)
 {
@@ -304,10 +317,12 @@ static int send_parsed(struct user *u, struct core_msg *m, const struct kdbus_cm
 					      .sync = sync,
 					      .bloom_size = u->identity.bloom.size,
 					      .range_ok = range_ok };
-	struct outgoing out = { .sync = sync, .deadline = m->msg->timeout_ns };
+	struct outgoing out core_uninitialized;
 	struct core_reply *slot = NULL;
-	int r = check_cancel(args, &out.cancel_fd);
+	int r;
 
+	start_outgoing(&out, sync, m->msg->timeout_ns);
+	r = check_cancel(args, &out.cancel_fd);
 	if (r == 0)
 		r = core_msg_check(m, &facts);
 	if (r < 0)

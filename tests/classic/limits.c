@@ -582,6 +582,89 @@ static void test_begun_messages(void **state)
 	assert_int_equal(own_bus_stop(&bus), 0);
 }
 
+/* ---- messages to services that are still to be started ---- */
+
+/* Its program ends well, and nobody takes the name: what is sent there waits. */
+static void make_service(char *folder)
+{
+	char path[128];
+	FILE *f;
+
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/quiet.service", folder);
+	f = fopen(path, "we");
+	assert_non_null(f);
+	fputs("[D-BUS Service]\nName=org.example.Quiet\nExec=/bin/true\n", f);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void remove_service(const char *folder)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/quiet.service", folder);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(folder), 0);
+}
+
+/* How many of @n are refused; for what is held for the user as a whole. */
+static unsigned int send_to_service(struct peer *p, const char *text, unsigned int n)
+{
+	unsigned int refused = 0, i;
+	uint32_t serial;
+	struct got g;
+
+	for (i = 0; i < n; i++)
+		peer_signal(p, "org.example.Quiet", PATH, IFACE, "Held", "s", text);
+	serial = peer_driver(p, "GetId", "");
+	for (;; refused++) {
+		assert_true(peer_next(p, &g));
+		if (g.h.reply_serial == serial)
+			break;
+		assert_string_equal(g.h.error_name.s, ERROR_NAME("LimitsExceeded"));
+		assert_non_null(strstr(got_string(&g), "bytes of its user="));
+		got_free(&g);
+	}
+	got_free(&g);
+	return refused;
+}
+
+/* All connections of a user together; and what one leaves others have. */
+static void test_held_messages(void **state)
+{
+	enum { SENDERS = 4, EACH = 4, SIZE = 31 << 20, MAX = 256 << 20 };
+	const char *tmp = getenv("TMPDIR");
+	char folder[96], config[192];
+	unsigned int held = 0, refused, i;
+	struct peer senders[SENDERS];
+	char *text = long_text(SIZE);
+	struct own_bus bus = { 0 };
+
+	snprintf(folder, sizeof(folder), "%s/held-XXXXXX", tmp ? tmp : P_tmpdir);
+	make_service(folder);
+	snprintf(config, sizeof(config),
+		 "<servicedir>%s</servicedir><limit name='service_start_timeout'>100000000</limit>",
+		 folder);
+	own_bus_start(&bus, config, 0);
+	for (i = 0; i < SENDERS; i++) {
+		peer_join(&senders[i]);
+		refused = send_to_service(&senders[i], text, EACH);
+		held += EACH - refused;
+		assert_true(refused < EACH || i);
+	}
+	assert_true(held < MAX / SIZE);
+	for (i = 0; i < SENDERS; i++)
+		peer_close(&senders[i]);
+	WITH(late);
+	/* Their end is noticed with or before this. */
+	ping(&late);
+	assert_int_equal(send_to_service(&late, text, EACH), 0);
+	peer_close(&late);
+	free(text);
+	assert_int_equal(own_bus_stop(&bus), 0);
+	remove_service(folder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -601,6 +684,7 @@ int main(void)
 		cmocka_unit_test(test_reply_timeout),
 		cmocka_unit_test_setup_teardown(test_names, start, stop),
 		cmocka_unit_test_setup_teardown(test_rules, start, stop),
+		cmocka_unit_test(test_held_messages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
