@@ -281,7 +281,10 @@ static int route_locked(struct kbus_message *message, struct core_parcel *parcel
 	return send_to_one(message, parcel, ret_slot);
 }
 
-/* The number is the bus's, and senders run side by side. */
+/*
+ * The number is the bus's, and senders run side by side: with the bus locked shared, for what has
+ * it for itself counts with core_bus_next_seq(). Sent again, a message keeps its number.
+ */
 static u64 next_seq(struct kbus_bus *bus)
 {
 	return atomic64_inc_return((atomic64_t *)&bus->core.seq);
@@ -296,7 +299,6 @@ int kbus_route(struct kbus_message *message, struct core_reply **ret_slot)
 		.msg = &message->core,
 		.priority = message->msg->priority,
 		.n_fds = message->core.n_fds,
-		.seq = next_seq(bus),
 		.host = message,
 	};
 	int r;
@@ -304,6 +306,8 @@ int kbus_route(struct kbus_message *message, struct core_reply **ret_slot)
 	*ret_slot = NULL;
 	do {
 		down_read(&bus->lock);
+		if (!parcel.seq)
+			parcel.seq = next_seq(bus);
 		r = route_locked(message, &parcel, ret_slot);
 		up_read(&bus->lock);
 		if (!message->absent)

@@ -370,6 +370,58 @@ static void bus_ends(void)
 		join(pid[i]);
 }
 
+#define NOWHERE 3
+#define SENDS	100000
+
+/* The number of a message that is sent now */
+static uint64_t sequence(struct peer *peer)
+{
+	const struct kdbus_timestamp *stamp;
+	const struct kdbus_msg *msg;
+	uint64_t seq;
+
+	EQ(send_plain(peer, peer->id, 1), 0);
+	EQ(recv_msg(peer, &msg), 0);
+	stamp = payload(msg_item(msg, KDBUS_ITEM_TIMESTAMP));
+	seq = stamp->seqnum;
+	done(peer, msg);
+	return seq;
+}
+
+static int senders;
+
+static void *send_nowhere(void *data)
+{
+	struct peer *peer = data;
+
+	for (int i = 0; i < SENDS; i++)
+		EQ(send_plain(peer, ABSENT, i), -ENXIO);
+	__atomic_sub_fetch(&senders, 1, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+/* A message has a number even if there is nobody to get it, and so has what the bus says. */
+static void no_number_twice(void)
+{
+	pthread_t thread[NOWHERE];
+	uint64_t first, said = 0;
+	struct peer a, b;
+
+	hello(&a);
+	hello(&b);
+	first = sequence(&a);
+	senders = NOWHERE;
+	for (int i = 0; i < NOWHERE; i++)
+		EQ(pthread_create(&thread[i], NULL, send_nowhere, &a), 0);
+	for (; __atomic_load_n(&senders, __ATOMIC_SEQ_CST); said += 2) {
+		EQ(acquire(&b, "a.a", 0, NULL), 0);
+		EQ(release(&b, "a.a"), 0);
+	}
+	for (int i = 0; i < NOWHERE; i++)
+		EQ(pthread_join(thread[i], NULL), 0);
+	EQ(sequence(&a) - first, NOWHERE * SENDS + said + 1);
+}
+
 #define MOUNTED "/mnt-race"
 
 /* Where everybody works, how much has been done there, and whether it is enough */
@@ -495,6 +547,7 @@ static const struct test tests[] = {
 	{ "all commands at once (§16)", all_commands },
 	{ "end of a bus in use (§1.9)", bus_ends },
 	{ "unmount in use (§1.1)", unmount_in_use },
+	{ "no sequence number twice (§1.2)", no_number_twice },
 	{ "broadcasts at once, each arrives once (§7.9)", broadcasts_at_once },
 	{ "module in use cannot be unloaded (§1.1)", unload_in_use },
 	{ NULL, NULL },
