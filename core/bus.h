@@ -172,6 +172,8 @@ struct core_bus {
  * @wake: something changed for pollers or a synchronous caller: first message, first
  *	loss, an outcome, death. May be called with any lock but domain held.
  * @lost: a connection has lost a message; for statistics, may be NULL. conn(to) is held.
+ * @charge: memory that is allocated from here on is on account of @to, in whose inbox it
+ *	stays, or, with NULL, of the caller again; may be NULL.
  *
  * The first four are needed for connections with an inbox (core/conn.h) only. No
  * operation may change the bus, not even end a connection that fails: that comes after
@@ -187,6 +189,7 @@ struct core_host_ops {
 	void (*free)(struct core_conn *conn, struct core_entry *entry);
 	void (*wake)(struct core_conn *conn);
 	void (*lost)(struct core_conn *conn);
+	void (*charge)(struct core_conn *to);
 };
 
 /**

@@ -17,8 +17,8 @@ int core_deliver_check(const struct core_parcel *parcel, const struct core_conn 
 	return 0;
 }
 
-int core_deliver_reserve(const struct core_parcel *parcel, struct core_conn *to,
-			 struct core_entry **ret_entry)
+static int reserve(const struct core_parcel *parcel, struct core_conn *to,
+		   struct core_entry **ret_entry)
 {
 	struct core_user *sender = parcel->from ? parcel->from->user : NULL;
 	struct core_entry *entry;
@@ -36,6 +36,17 @@ int core_deliver_reserve(const struct core_parcel *parcel, struct core_conn *to,
 	entry->sender = core_user_ref(sender);
 	*ret_entry = entry;
 	return 0;
+}
+
+int core_deliver_reserve(const struct core_parcel *parcel, struct core_conn *to,
+			 struct core_entry **ret_entry)
+{
+	int r;
+
+	core_charge(ops_of(to), to);
+	r = reserve(parcel, to, ret_entry);
+	core_charge(ops_of(to), NULL);
+	return r;
 }
 
 int core_deliver_push(const struct core_parcel *parcel, struct core_conn *to,

@@ -94,6 +94,17 @@ int core_deliver_reserve(const struct core_parcel *parcel, struct core_conn *to,
 			 struct core_entry **ret_entry);
 
 /**
+ * core_charge() - on whose account memory is allocated from here on
+ * @ops: the host
+ * @to:  a receiver; NULL: the caller
+ */
+static inline void core_charge(const struct core_host_ops *ops, struct core_conn *to)
+{
+	if (ops->charge)
+		ops->charge(to);
+}
+
+/**
  * core_deliver_push() - step: queue a filled entry and wake the receiver
  * @parcel: message
  * @to:     receiver

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "base.h"
+#include "deliver.h"
 #include "handover.h"
 #include "notify.h"
 
 /* From inbox to inbox. On failure @entry is queued as before. */
 static int move(struct core_conn *from, struct core_conn *to, struct core_entry *entry)
 {
+	const struct core_host_ops *ops = to->bus->domain->ops;
 	struct core_entry room;
 	s64 priority = entry->queue.priority;
 	int r;
 
+	core_charge(ops, to);
 	r = core_inbox_reserve(&to->inbox, &room, entry->user, entry->slice->size, entry->fds);
+	core_charge(ops, NULL);
 	if (r)
 		return r;
-	r = to->bus->domain->ops->copy(from, entry->slice->offset, to, room.slice->offset,
-				       room.slice->size);
+	r = ops->copy(from, entry->slice->offset, to, room.slice->offset, room.slice->size);
 	if (r) {
 		core_inbox_release(&to->inbox, &room);
 		return r;

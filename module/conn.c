@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include <linux/file.h>
 #include <linux/fs_struct.h>
 #include <linux/slab.h>
 
@@ -37,8 +36,7 @@ static void expire(struct work_struct *work)
 static void free_conn(struct kbus_conn *conn)
 {
 	kbus_pool_mark_drop(&conn->mark);
-	if (conn->pool)
-		fput(conn->pool);
+	kbus_pool_close(conn->pool);
 	kfree(conn->spare);
 	kbus_proc_release(&conn->proc);
 	path_put(&conn->root);

@@ -2,6 +2,7 @@
 #include <linux/ktime.h>
 #include <linux/mm.h>
 #include <linux/poll.h>
+#include <linux/sched/mm.h>
 #include <linux/slab.h>
 
 #include "host.h"
@@ -192,6 +193,11 @@ static void lost(struct core_conn *core)
 	trace_kdbus_drop(conn, core->inbox.lost);
 }
 
+static void charge(struct core_conn *core)
+{
+	set_active_memcg(core ? kbus_pool_memcg(kbus_conn_of(core)->pool) : NULL);
+}
+
 const struct core_host_ops kbus_host_ops = {
 	.prepare = prepare,
 	.fill = fill,
@@ -199,4 +205,5 @@ const struct core_host_ops kbus_host_ops = {
 	.free = free_entry,
 	.wake = wake,
 	.lost = lost,
+	.charge = charge,
 };

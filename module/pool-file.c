@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <linux/highmem.h>
 #include <linux/instrumented.h>
+#include <linux/memcontrol.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/pagemap.h>
+#include <linux/sched/mm.h>
 #include <linux/shmem_fs.h>
 #include <linux/uaccess.h>
 
@@ -26,13 +28,34 @@ struct file *kbus_pool_make(const char *description, u64 size)
 		return PTR_ERR(file) == -ENOSPC ? ERR_PTR(-ENOMEM) : file;
 	/* the bus's own file: what a security module thinks of the sender is no matter */
 	file_inode(file)->i_flags |= S_PRIVATE;
+	/* shmem has no use for the field */
+	file->private_data = get_mem_cgroup_from_mm(current->mm);
 	return file;
 }
 
+void kbus_pool_close(struct file *pool)
+{
+	if (!pool)
+		return;
+	mem_cgroup_put(pool->private_data);
+	fput(pool);
+}
+
+struct mem_cgroup *kbus_pool_memcg(const struct file *pool)
+{
+	return pool->private_data;
+}
+
+/* A group that has no memory left loses the message, and no process. */
 static struct page *get_page_at(struct file *pool, size_t offset)
 {
-	return shmem_read_mapping_page_gfp(pool->f_mapping, offset >> PAGE_SHIFT,
-					   mapping_gfp_mask(pool->f_mapping));
+	gfp_t gfp = mapping_gfp_mask(pool->f_mapping) | __GFP_RETRY_MAYFAIL | __GFP_NOWARN;
+	struct mem_cgroup *old = set_active_memcg(kbus_pool_memcg(pool));
+	struct page *page;
+
+	page = shmem_read_mapping_page_gfp(pool->f_mapping, offset >> PAGE_SHIFT, gfp);
+	set_active_memcg(old);
+	return page;
 }
 
 void kbus_pool_mark_drop(struct kbus_pool_mark *mark)

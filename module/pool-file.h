@@ -11,8 +11,12 @@
  *
  * Pages are written one by one through the page cache and not as a file write, so that
  * neither the sender's file size limit nor the lock of the inode has a say.
+ *
+ * Whoever connects pays, in his memory control group, for what others send him: a pool that
+ * is never emptied must not use up the memory of those who answer.
  */
 
+struct mem_cgroup;
 struct vm_area_struct;
 
 /**
@@ -20,9 +24,23 @@ struct vm_area_struct;
  * @description: of the connection, or an empty string
  * @size:        bytes; all of them are committed to the caller
  *
- * Return: file, or an error pointer.
+ * Return: file, for kbus_pool_close(), or an error pointer.
  */
 struct file *kbus_pool_make(const char *description, u64 size);
+
+/**
+ * kbus_pool_close() - nothing is written any more
+ * @pool: file, or NULL; who has mapped it keeps it
+ */
+void kbus_pool_close(struct file *pool);
+
+/**
+ * kbus_pool_memcg() - the memory control group that pays for a pool
+ * @pool: file
+ *
+ * Return: the group; NULL if there are none.
+ */
+struct mem_cgroup *kbus_pool_memcg(const struct file *pool);
 
 /**
  * struct kbus_pool_mark - the page of a pool that was written last

@@ -36,10 +36,17 @@ static void end_record(struct record *record, bool print, long *total)
 	memset(record, 0, sizeof(*record));
 }
 
+/* What the kernel notes about its slabs on behalf of control groups stays with the slabs. */
+static bool is_of_groups(const char *line)
+{
+	return strstr(line, " memcg_") || strstr(line, " alloc_slab_obj_exts");
+}
+
 static void look_at(const char *path, bool print, long *total)
 {
 	struct record record = { .count = 0 };
 	FILE *file = fopen(path, "re");
+	bool skip = false;
 	char line[256];
 	long count;
 
@@ -48,8 +55,9 @@ static void look_at(const char *path, bool print, long *total)
 			end_record(&record, print, total);
 			strcpy(record.head, line);
 			record.count = count;
+			skip = is_of_groups(line);
 		}
-		if (!*record.frame && strstr(line, MODULE))
+		if (!skip && !*record.frame && strstr(line, MODULE))
 			strcpy(record.frame, line);
 	}
 	end_record(&record, print, total);
