@@ -55,7 +55,7 @@ static void init(struct client *c, struct node *node)
 	INIT_LIST_HEAD(&c->blocked_entry);
 	INIT_LIST_HEAD(&c->asking_entry);
 	INIT_LIST_HEAD(&c->askers);
-	INIT_LIST_HEAD(&c->waiting_entry);
+	INIT_LIST_HEAD(&c->settled_entry);
 	INIT_LIST_HEAD(&c->flights);
 	INIT_LIST_HEAD(&c->overflow);
 	INIT_LIST_HEAD(&c->calling);

@@ -174,7 +174,8 @@ struct client {
 	u64 seq;
 	bool watched; /* rings once it has consumed what bears descriptors of ours */
 	u64 lost;
-	struct list_head waiting_entry; /* while the page says so: client_settle() */
+	bool waits; /* so the page says: client_settle() */
+	struct list_head settled_entry;
 
 	struct list_head intros;
 	struct rb_root introduced;

@@ -114,7 +114,7 @@ struct daemon {
 	struct list_head dirty; /* clients with something published in this round */
 	struct list_head taken; /* clients whose lanes were taken from */
 	struct list_head answered; /* clients that get an answer */
-	struct list_head waiting; /* clients in front of whose lane the page says something waits */
+	struct list_head settled; /* clients in front of whose lane nothing waits any more */
 	struct list_head blocked; /* clients with an overflow */
 	struct list_head launches; /* programs that run (classic/launch.c) */
 	struct lane_page_owner page;

@@ -114,7 +114,7 @@ static int daemon_init(struct daemon *d)
 	INIT_LIST_HEAD(&d->answered);
 	INIT_LIST_HEAD(&d->blocked);
 	INIT_LIST_HEAD(&d->launches);
-	INIT_LIST_HEAD(&d->waiting);
+	INIT_LIST_HEAD(&d->settled);
 	d->accounts = RB_ROOT;
 	d->control.fd = -1;
 	d->page_fd = -1;

@@ -73,7 +73,7 @@ static void finish_round(struct daemon *d)
 		consume_all(d);
 	if (!list_empty(&d->dirty))
 		lane_page_commit(&d->page, ++d->round);
-	list_for_each_entry_safe(c, next, &d->waiting, waiting_entry)
+	list_for_each_entry_safe(c, next, &d->settled, settled_entry)
 		client_settle(c);
 	ring_all(d);
 	answer_all(d);

@@ -46,18 +46,20 @@ static void mark_dirty(struct client *c)
 /* Nobody sends past what waits (lane/page.h): said before the sender's record is consumed. */
 static void wait_in_front(struct client *c)
 {
-	if (!list_empty(&c->waiting_entry))
+	list_del_init(&c->settled_entry);
+	if (c->waits)
 		return;
 	lane_page_set_waiting(&c->daemon->page, c->conn.id, true);
-	list_add_tail(&c->waiting_entry, &c->daemon->waiting);
+	c->waits = true;
 }
 
 /* After the commit: nothing waits in front of its lane any more. */
 void client_settle(struct client *c)
 {
-	if (list_empty(&c->waiting_entry) || !list_empty(&c->overflow))
+	list_del_init(&c->settled_entry);
+	if (!c->waits || !list_empty(&c->overflow))
 		return;
-	list_del_init(&c->waiting_entry);
+	c->waits = false;
 	lane_page_set_waiting(&c->daemon->page, c->conn.id, false);
 }
 
@@ -494,6 +496,8 @@ void client_flush(struct client *c)
 		client_heat(c);
 	if (!list_empty(&c->overflow))
 		return;
+	if (c->waits)
+		list_move_tail(&c->settled_entry, &c->daemon->settled);
 	tell_lost(c);
 	c->watched = holds_files(c) && lane_passed_arm(&c->channel) == -EAGAIN;
 	if (!c->watched)
