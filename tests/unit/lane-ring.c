@@ -387,6 +387,50 @@ static void a_burst_after_a_quiet_time_has_the_whole_ring(void **state)
 	free(w);
 }
 
+static void read_on(struct lane_channel *ch, unsigned int n)
+{
+	struct lane_env env;
+	uint32_t limit;
+
+	assert_int_equal(lane_snapshot(ch, &limit), 0);
+	while (n-- && lane_peek(ch, limit, &env) == 0)
+		assert_int_equal(lane_take(ch, NULL), 0);
+	assert_int_equal(lane_consume(ch), 0);
+}
+
+/* While there is much in a lane, its reader's cursor is not looked at for each record. */
+static void a_burst_is_followed_by_the_first_page(void **state)
+{
+	struct world *w = setup();
+	unsigned int i, looks = 0, n = 8;
+	uint32_t at = 1, acked;
+
+	for (i = 0; i < 4; i++)
+		assert_int_equal(one_put(w, 0, 1000, 0), 0);
+	for (i = 0; i < n; i++) {
+		read_on(&w->b, 1);
+		acked = w->a.acked;
+		assert_int_equal(one_put(w, 0, 1000, 0), 0);
+		looks += w->a.acked != acked;
+	}
+	assert_in_range(looks, 1, n / 2);
+	for (i = 0; i < n && at; i++) {
+		read_on(&w->b, LANE_FLIGHTS_MAX);
+		assert_int_equal(one_put(w, 0, 1000, 0), 0);
+		at = w->a.put_start & (RING - 1);
+	}
+	assert_int_equal(at, 0);
+	for (i = 0; i < n; i++) {
+		read_on(&w->b, LANE_FLIGHTS_MAX);
+		assert_int_equal(one_put(w, 0, 1000, 0), 0);
+		at = w->a.put_start & (RING - 1);
+		assert_true(LANE_HEAD_SIZE + at + w->a.put_size <= 4096);
+	}
+	lane_channel_deinit(&w->a);
+	lane_channel_deinit(&w->b);
+	free(w);
+}
+
 /* A lane that is never found empty never goes back: its cursors go round twice all the same. */
 static void a_busy_lane_goes_on_for_ever(void **state)
 {
@@ -499,6 +543,7 @@ int main(void)
 		cmocka_unit_test(rule_18_limits_what_is_in_flight),
 		cmocka_unit_test(a_quiet_lane_stays_within_its_first_page),
 		cmocka_unit_test(a_burst_after_a_quiet_time_has_the_whole_ring),
+		cmocka_unit_test(a_burst_is_followed_by_the_first_page),
 		cmocka_unit_test(an_old_skip_is_not_met_again),
 		cmocka_unit_test(a_busy_lane_goes_on_for_ever),
 		cmocka_unit_test(a_closing_that_never_began_breaks_nothing),
