@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Introductions: who may talk to whom without the daemon, and for how long. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client.h"
@@ -219,6 +221,8 @@ static int introduce(struct client *c, struct client *peer, int lane_fd)
 	i->flags[1] = flags_for(peer, c);
 	link_sides(i, c, peer);
 	r = tell(peer, c, i, sv[1], lane_fd);
+	/* Nobody can have written to it yet: with no file in it, it is closed at once. */
+	close(sv[1]);
 	if (r < 0) {
 		forget(i);
 	} else {
@@ -226,10 +230,26 @@ static int introduce(struct client *c, struct client *peer, int lane_fd)
 		if (r < 0)
 			withdraw(i);
 	}
-	/* One may be the last of its kind, and the peer may have written to the other. */
+	/* It may be the last of its kind, and the peer may have written to the other. */
 	reaper_close(c->daemon->reaper, sv[0]);
-	reaper_close(c->daemon->reaper, sv[1]);
 	return r;
+}
+
+/*
+ * A lane as the library makes them: no file system has a say when it is closed, and it is given
+ * back in no time. Waking a thread for it would cost more than all the rest. Seals come first: they
+ * are asked for without blocking, and what they hold stays as it is.
+ */
+static void close_lane(int *fd)
+{
+	int seals = fcntl(*fd, F_GET_SEALS);
+	struct stat st;
+
+	if (seals < 0 || !(seals & F_SEAL_GROW) || fstat(*fd, &st) < 0 ||
+	    st.st_size > 2 * LANE_RING_DEFAULT || st.st_blocks > 2 * LANE_RING_DEFAULT / 512)
+		return;
+	close(*fd);
+	*fd = -1;
 }
 
 /* Does @to want what was not read of @of? */
@@ -265,6 +285,7 @@ int intro_ask(struct client *c, const struct ctl_ask_intro *ask, int *lane_fd)
 		else
 			r = introduce(c, peer, *lane_fd);
 	}
+	close_lane(lane_fd);
 	if (r < 0)
 		refuse(c, ask->peer, pause);
 	return 0;

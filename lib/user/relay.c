@@ -124,6 +124,9 @@ static void learn(struct user *u, const struct outgoing *out, const struct lane_
 		resolve_learn(u, out->wire.m.dst_name, gens, &v->said);
 	if (!(v->said.flags & CTL_VERDICT_DIRECT) || v->said.dst_id == u->identity.id)
 		return;
+	/* Who calls asks: if who answers asked at the same time, one lane would be made in vain. */
+	if (out->wire.m.route == CORE_ROUTE_REPLY)
+		return;
 	p = peer_get(u, v->said.dst_id);
 	if (p)
 		peer_ask(u, p);
