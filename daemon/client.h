@@ -199,6 +199,7 @@ struct client {
 	unsigned char *answer_extra;
 	int answer_fds[LANE_SOCK_FDS_MAX];
 	unsigned int n_answer_fds;
+	bool answer_is_own; /* they are memfds of the daemon */
 };
 
 /* Of a connection that is known to be native */
@@ -250,6 +251,8 @@ void client_finish_disconnect(struct client *c);
 int client_start_channel(struct client *c, int sock);
 int answer_add(struct client *c, const void *data, size_t size);
 void answer_add_fd(struct client *c, int fd);
+/* One that the daemon made, as are all others of this answer */
+void answer_add_own_fd(struct client *c, int fd);
 void answer_send(struct client *c);
 void answer_clear(struct client *c);
 void client_disconnect(struct client *c);

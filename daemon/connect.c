@@ -153,8 +153,8 @@ static int welcome(struct client *c, int lane_fd)
 		close(page);
 		return r;
 	}
-	answer_add_fd(c, lane_fd);
-	answer_add_fd(c, page);
+	answer_add_own_fd(c, lane_fd);
+	answer_add_own_fd(c, page);
 	return 0;
 }
 

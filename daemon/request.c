@@ -90,13 +90,25 @@ void answer_add_fd(struct client *c, int fd)
 	c->answer_fds[c->n_answer_fds++] = fd;
 }
 
+void answer_add_own_fd(struct client *c, int fd)
+{
+	answer_add_fd(c, fd);
+	c->answer_is_own = true;
+}
+
+/* What clients sent is closed by a thread (reaper.c), which takes longer where nothing can block. */
 void answer_clear(struct client *c)
 {
 	unsigned int i;
 
-	for (i = 0; i < c->n_answer_fds; i++)
-		reaper_close(c->daemon->reaper, c->answer_fds[i]);
+	for (i = 0; i < c->n_answer_fds; i++) {
+		if (c->answer_is_own)
+			close(c->answer_fds[i]);
+		else
+			reaper_close(c->daemon->reaper, c->answer_fds[i]);
+	}
 	c->n_answer_fds = 0;
+	c->answer_is_own = false;
 	free(c->answer_extra);
 	free(c->answer_arg);
 	c->answer_extra = NULL;

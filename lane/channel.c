@@ -251,6 +251,30 @@ static bool may_lack(const struct lane_sock *msg)
 	return msg->type == LANE_SOCK_FDS || msg->type == LANE_SOCK_ALARM;
 }
 
+/* What is mapped is open besides: whatever closing it may mean for others, here it takes no time. */
+static void close_mapped(int *fd)
+{
+	close(*fd);
+	*fd = -1;
+}
+
+static int receive_lane(struct lane_channel *ch, int *fd)
+{
+	if (lane_channel_attach(ch, *fd) < 0)
+		return -EPROTO;
+	close_mapped(fd);
+	return 0;
+}
+
+static int receive_alarm(struct lane_channel *ch, int *fds, unsigned int n_fds)
+{
+	int r = lane_alarm_receive(ch, n_fds ? fds[0] : -1);
+
+	if (r == 0 && n_fds && ch->peer_alarm)
+		close_mapped(fds);
+	return r;
+}
+
 static int dispatch(struct lane_channel *ch, const struct lane_sock *msg, int *fds,
 		    unsigned int n_fds)
 {
@@ -262,7 +286,7 @@ static int dispatch(struct lane_channel *ch, const struct lane_sock *msg, int *f
 	case LANE_SOCK_FDS:
 		return receive_fds(ch, msg, fds, n_fds);
 	case LANE_SOCK_LANE:
-		return msg->value || lane_channel_attach(ch, fds[0]) < 0 ? -EPROTO : 0;
+		return msg->value ? -EPROTO : receive_lane(ch, fds);
 	case LANE_SOCK_BULK:
 		return lane_bulk_receive(ch, msg->value, fds[0]);
 	case LANE_SOCK_CLOSED:
@@ -270,7 +294,7 @@ static int dispatch(struct lane_channel *ch, const struct lane_sock *msg, int *f
 	case LANE_SOCK_ASK_END:
 		return msg->value ? -EPROTO : receive_ask(ch);
 	case LANE_SOCK_ALARM:
-		return msg->value ? -EPROTO : lane_alarm_receive(ch, n_fds ? fds[0] : -1);
+		return msg->value ? -EPROTO : receive_alarm(ch, fds, n_fds);
 	default:
 		return -EPROTO;
 	}
