@@ -96,7 +96,7 @@ void answer_add_own_fd(struct client *c, int fd)
 	c->answer_is_own = true;
 }
 
-/* What clients sent is closed by a thread (reaper.c), which takes longer where nothing can block. */
+/* What clients sent is closed by a thread (reaper.c), which costs more than what cannot block. */
 void answer_clear(struct client *c)
 {
 	unsigned int i;

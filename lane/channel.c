@@ -251,7 +251,7 @@ static bool may_lack(const struct lane_sock *msg)
 	return msg->type == LANE_SOCK_FDS || msg->type == LANE_SOCK_ALARM;
 }
 
-/* What is mapped is open besides: whatever closing it may mean for others, here it takes no time. */
+/* What is mapped is open besides: it is not the last of its file, closing it takes no time. */
 static void close_mapped(int *fd)
 {
 	close(*fd);

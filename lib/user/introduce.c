@@ -156,8 +156,8 @@ void peer_not_introduced(struct user *u, const struct ctl_no_intro *said)
 }
 
 /*
- * The second message to a peer, replies not counted, asks for an introduction. Nobody waits for it: until it is made, and
- * if it is not, messages go through the daemon.
+ * The second message to a peer, replies not counted, asks for an introduction. Nobody waits for
+ * it: until it is made, and if it is not, messages go through the daemon.
  */
 void peer_ask(struct user *u, struct peer *p)
 {
