@@ -188,6 +188,8 @@ int core_pool_alloc(struct core_pool *pool, size_t size, bool accounted,
 	slice->published = false;
 	slice->accounted = accounted;
 	pool->used += size;
+	if (slice->offset + size > pool->touched)
+		pool->touched = slice->offset + size;
 	if (accounted)
 		pool->accounted += size;
 	busy_insert(pool, slice);
@@ -278,6 +280,18 @@ int core_pool_free(struct core_pool *pool, u64 offset)
 	if (!slice->held)
 		free_slice(pool, slice);
 	return 0;
+}
+
+bool core_pool_trim(struct core_pool *pool, size_t keep, size_t *ret_offset, size_t *ret_size)
+{
+	const struct core_slice *last = list_entry(pool->all.prev, struct core_slice, all);
+
+	if (last->busy || pool->touched <= last->offset || pool->touched - last->offset <= keep)
+		return false;
+	*ret_offset = last->offset + keep;
+	*ret_size = pool->touched - *ret_offset;
+	pool->touched = *ret_offset;
+	return true;
 }
 
 struct core_slice *core_pool_find(const struct core_pool *pool, u64 offset)

@@ -21,6 +21,8 @@
  *    was published). It becomes free when both are gone.
  * 5. The accounted size is the sum over slices that were allocated accounted
  *    and still have the bus's reference.
+ * 6. What lies behind @touched was not in a slice since it was given back
+ *    last (core_pool_trim()), or ever.
  *
  * Lock rule: every function needs the one lock that guards the pool, and that
  * must be a sleeping lock for core_pool_init() and core_pool_alloc(), which
@@ -56,6 +58,7 @@ struct core_slice {
  * @size:      bytes
  * @accounted: bytes in slices that count for the quota (invariant 5)
  * @used:      bytes in slices that are not free
+ * @touched:   bytes from the start that may have been written (invariant 6)
  *
  * The other fields are private.
  */
@@ -63,6 +66,7 @@ struct core_pool {
 	size_t size;
 	size_t accounted;
 	size_t used;
+	size_t touched;
 	struct list_head all;
 	struct rb_root free;
 	struct rb_root busy;
@@ -134,6 +138,17 @@ void core_pool_release(struct core_pool *pool, struct core_slice *slice);
  * Return: 0; -ENXIO: no busy slice starts at @offset, or it is not published.
  */
 int core_pool_free(struct core_pool *pool, u64 offset);
+
+/**
+ * core_pool_trim() - whether there is memory that can be given back
+ * @pool:       pool
+ * @keep:       bytes behind the last busy slice that are to stay, for what comes next
+ * @ret_offset: a range to be given back, from here
+ * @ret_size:   to the end of what was written; bytes
+ *
+ * The range counts as given back from now on. Return: whether there is one.
+ */
+bool core_pool_trim(struct core_pool *pool, size_t keep, size_t *ret_offset, size_t *ret_size);
 
 /**
  * core_pool_find() - find a busy slice

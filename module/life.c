@@ -46,3 +46,11 @@ int kbus_conn_answer(struct kbus_conn *conn, const void *src, size_t size, u64 *
 	core_pool_release(pool, slice);
 	return r;
 }
+
+void kbus_conn_trim_backlog(struct kbus_conn *conn)
+{
+	size_t offset, size;
+
+	if (core_pool_trim(&conn->core.inbox.pool, KBUS_POOL_KEEP, &offset, &size))
+		kbus_pool_give_back(conn->pool, offset, size);
+}

@@ -6,6 +6,7 @@
 #include <linux/seq_file.h>
 
 #include "arg.h"
+#include "limits.h"
 #include "object.h"
 
 /*
@@ -66,6 +67,24 @@ void kbus_conn_arm(struct kbus_conn *conn);
  * -ENOMEM.
  */
 int kbus_conn_answer(struct kbus_conn *conn, const void *src, size_t size, u64 *ret_offset);
+
+/* What one message may need: a pool that is emptied after each has its pages ready for the next. */
+#define KBUS_POOL_KEEP (CORE_MSG_MAX_PAYLOAD_VEC_SIZE + (64U << 10))
+
+/* kbus_conn_trim() for a pool that has had more in it */
+void kbus_conn_trim_backlog(struct kbus_conn *conn);
+
+/**
+ * kbus_conn_trim() - give back memory of the pool that a backlog has left
+ * @conn: connection, of whose pool something may just have become free
+ *
+ * Locks: bus.lock shared and conn.lock, or bus.lock exclusive.
+ */
+static inline void kbus_conn_trim(struct kbus_conn *conn)
+{
+	if (unlikely(conn->core.inbox.pool.touched > KBUS_POOL_KEEP))
+		kbus_conn_trim_backlog(conn);
+}
 
 /**
  * kbus_conn_alive() - may a command be executed on it?

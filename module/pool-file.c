@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
+#include <linux/fs.h>
+#include <linux/falloc.h>
 #include <linux/highmem.h>
 #include <linux/instrumented.h>
 #include <linux/memcontrol.h>
@@ -92,8 +94,7 @@ static struct page *take_mark(struct kbus_pool_pen *pen, pgoff_t index)
 {
 	struct page *page = pen->mark ? pen->mark->page : NULL;
 
-	if (!page || pen->mark->index != index ||
-	    READ_ONCE(page->mapping) != pen->pool->f_mapping)
+	if (!page || pen->mark->index != index || READ_ONCE(page->mapping) != pen->pool->f_mapping)
 		return NULL;
 	pen->mark->page = NULL;
 	return page;
@@ -213,6 +214,15 @@ int kbus_pool_copy(struct file *from, size_t from_offset, struct file *to, size_
 		put_page(page);
 	}
 	return r;
+}
+
+void kbus_pool_give_back(struct file *pool, size_t offset, size_t size)
+{
+	size_t start = round_up(offset, PAGE_SIZE), end = round_up(offset + size, PAGE_SIZE);
+
+	/* if it fails, they stay: nothing but memory depends on it */
+	if (start < end)
+		vfs_fallocate(pool, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, start, end - start);
 }
 
 int kbus_pool_mmap(struct file *pool, size_t size, struct vm_area_struct *vma)

@@ -149,6 +149,16 @@ int kbus_pool_copy(struct file *from, size_t from_offset, struct file *to, size_
 		   size_t size);
 
 /**
+ * kbus_pool_give_back() - give pages back to the system
+ * @pool:   file
+ * @offset: from the first page that begins here or behind
+ * @size:   to the last that ends here or before; bytes
+ *
+ * They read as zeroes then. Nobody else may write there meanwhile; it may sleep.
+ */
+void kbus_pool_give_back(struct file *pool, size_t offset, size_t size);
+
+/**
  * kbus_pool_mmap() - map a pool
  * @pool: file
  * @size: its bytes

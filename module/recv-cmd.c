@@ -12,7 +12,8 @@ static int install(struct core_conn *conn, struct core_entry *core, void *data)
 	struct kbus_entry *entry = container_of(core, struct kbus_entry, core);
 
 	return entry->files ? kbus_files_install(entry->files, kbus_conn_of(conn),
-						 core->slice->offset, data) : 0;
+						 core->slice->offset, data) :
+			      0;
 }
 
 /* A call that is discarded has an outcome, which others are told: with the bus for itself. */
@@ -23,6 +24,8 @@ static int drop(struct kbus_conn *conn, u64 flags, struct core_received *ret)
 
 	down_write(&bus->lock);
 	r = core_bus_recv(&conn->core, flags, 0, NULL, NULL, ret);
+	if (!r)
+		kbus_conn_trim(conn);
 	up_write(&bus->lock);
 	return r;
 }
@@ -111,6 +114,8 @@ int kbus_peer_free(struct kbus_conn *conn, struct kbus_arg *arg)
 	mutex_lock(&conn->lock);
 	if (kbus_conn_alive(conn))
 		r = core_pool_free(&conn->core.inbox.pool, cmd->offset);
+	if (!r)
+		kbus_conn_trim(conn);
 	mutex_unlock(&conn->lock);
 	up_read(&bus->lock);
 	return r;

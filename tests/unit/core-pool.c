@@ -216,10 +216,15 @@ static void filling_and_emptying_allocates_nothing(void **state)
 
 /* --- against a model: one byte of state for each eight bytes of pool --- */
 
-#define UNITS 64
+#define UNITS	   64
 #define MAX_SLICES UNITS
 
-enum { ALLOC, PUBLISH, RELEASE, FREE };
+enum {
+	ALLOC,
+	PUBLISH,
+	RELEASE,
+	FREE
+};
 static const char *const kinds[] = { "ALLOC", "PUBLISH", "RELEASE", "FREE" };
 
 struct model_slice {
@@ -236,8 +241,9 @@ struct model {
 
 static void generate(struct prop_rng *rng, struct prop_op *op)
 {
-	static const unsigned int weights[] = { ALLOC, ALLOC, ALLOC, PUBLISH, RELEASE, RELEASE,
-						FREE };
+	static const unsigned int weights[] = {
+		ALLOC, ALLOC, ALLOC, PUBLISH, RELEASE, RELEASE, FREE
+	};
 
 	op->kind = weights[prop_below(rng, ARRAY_SIZE(weights))];
 	op->arg[0] = prop_below(rng, op->kind == ALLOC ? 120 : UNITS + 1);
@@ -474,6 +480,66 @@ static void an_allocation_that_fails_changes_nothing(void **state)
 	assert_int_equal(failalloc_live(), 0);
 }
 
+/* ---- giving memory back ---- */
+
+static void assert_trims(struct core_pool *pool, size_t keep, size_t offset, size_t size)
+{
+	size_t from, n;
+
+	assert_true(core_pool_trim(pool, keep, &from, &n));
+	assert_int_equal(from, offset);
+	assert_int_equal(n, size);
+	assert_false(core_pool_trim(pool, keep, &from, &n));
+}
+
+static void assert_trims_nothing(struct core_pool *pool, size_t keep)
+{
+	size_t from, n;
+
+	assert_false(core_pool_trim(pool, keep, &from, &n));
+}
+
+static void what_a_backlog_leaves_is_given_back_once(void **state)
+{
+	struct core_pool *pool = *state;
+	struct core_slice *a = take(pool, 512), *b = take(pool, 1024), *c = take(pool, 256);
+
+	assert_trims_nothing(pool, 0);
+	core_pool_release(pool, a);
+	core_pool_release(pool, b);
+	/* it lies in front of what is busy */
+	assert_trims_nothing(pool, 0);
+	core_pool_release(pool, c);
+	assert_trims_nothing(pool, 1792);
+	assert_trims(pool, 1000, 1000, 792);
+	assert_trims(pool, 0, 0, 1000);
+	core_pool_release(pool, take(pool, 64));
+	assert_trims(pool, 0, 0, 64);
+}
+
+static void what_is_kept_lies_behind_the_last_that_is_busy(void **state)
+{
+	struct core_pool *pool = *state;
+	struct core_slice *a = take(pool, 512), *b = take(pool, 1024), *c = take(pool, 256);
+
+	core_pool_release(pool, c);
+	core_pool_release(pool, a);
+	assert_trims_nothing(pool, 256);
+	assert_trims(pool, 128, 1664, 128);
+	core_pool_release(pool, b);
+	assert_trims(pool, 128, 128, 1536);
+}
+
+static void a_full_pool_has_nothing_to_give_back(void **state)
+{
+	struct core_pool *pool = *state;
+	struct core_slice *all = take(pool, SIZE);
+
+	assert_trims_nothing(pool, 0);
+	core_pool_release(pool, all);
+	assert_trims(pool, 0, 0, SIZE);
+}
+
 #define with_pool(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -491,6 +557,9 @@ int main(void)
 		with_pool(s6_7_freeing_the_empty_slice_does_nothing),
 		with_pool(s14_3_accounted_slices_count_while_the_bus_holds_them),
 		with_pool(filling_and_emptying_allocates_nothing),
+		with_pool(what_a_backlog_leaves_is_given_back_once),
+		with_pool(what_is_kept_lies_behind_the_last_that_is_busy),
+		with_pool(a_full_pool_has_nothing_to_give_back),
 		cmocka_unit_test(a_pool_needs_a_size_in_eights),
 		cmocka_unit_test(slices_behave_like_a_map_of_bytes),
 		cmocka_unit_test(an_allocation_that_fails_changes_nothing),

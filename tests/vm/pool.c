@@ -3,6 +3,7 @@
 #include "bus.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -158,10 +159,157 @@ static void charged_to_the_receiver(void)
 	remove_groups();
 }
 
+/* ---- memory that a backlog leaves ---- */
+
+#define MESSAGE (1UL << 20)
+#define SMALL	(MESSAGE / 16)
+#define BACKLOG 6
+#define KEPT	((2UL << 20) + (64 << 10)) /* as much as the largest message may need */
+
+/* Memory that the file behind the pool has: nothing but the mapping leads to it. */
+static size_t memory_of(const struct peer *peer)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/self/map_files/%lx-%lx", (unsigned long)peer->pool,
+		 (unsigned long)peer->pool + POOL);
+	EQ(stat(path, &st), 0);
+	return (size_t)st.st_blocks * 512;
+}
+
+static void send_big(struct peer *to, uint8_t byte)
+{
+	static uint8_t bytes[MESSAGE];
+	struct peer from;
+	struct buf m;
+
+	hello(&from);
+	memset(bytes, byte, sizeof(bytes));
+	msg_buf(&m, to->id, byte);
+	put_vec(&m, bytes, sizeof(bytes));
+	EQ(send_msg(&from, &m, 0, NULL), 0);
+	bye(&from);
+}
+
+static const struct kdbus_msg *take_big(struct peer *peer, uint8_t byte)
+{
+	const struct kdbus_item *item;
+	const struct kdbus_msg *msg;
+	const uint8_t *bytes;
+
+	EQ(recv_msg(peer, &msg), 0);
+	EQ(msg->cookie, byte);
+	item = msg_item(msg, KDBUS_ITEM_PAYLOAD_OFF);
+	CHECK(item);
+	bytes = (const uint8_t *)msg + item->vec.offset;
+	EQ(bytes[0], byte);
+	EQ(memcmp(bytes, bytes + 1, MESSAGE - 1), 0);
+	return msg;
+}
+
+/* Received and not freed: what only waits is bounded by the quota. */
+static void fill(struct peer *a, const struct kdbus_msg **held)
+{
+	for (int i = 0; i < BACKLOG; i++) {
+		send_big(a, (uint8_t)i);
+		held[i] = take_big(a, (uint8_t)i);
+	}
+}
+
+static void backlog_goes(void)
+{
+	const struct kdbus_msg *held[BACKLOG];
+	struct peer a;
+
+	hello(&a);
+	for (int round = 0; round < 3; round++) {
+		fill(&a, held);
+		CHECK(memory_of(&a) >= BACKLOG * MESSAGE);
+		for (int i = 1; i < BACKLOG; i++)
+			done(&a, held[i]);
+		CHECK(memory_of(&a) <= MESSAGE + KEPT + SMALL);
+		/* what is still in use has stayed */
+		EQ(((const uint8_t *)held[0])[held[0]->size + MESSAGE / 2], 0);
+		EQ(held[0]->cookie, 0);
+		done(&a, held[0]);
+		CHECK(memory_of(&a) <= KEPT + SMALL);
+	}
+}
+
+static void dropped_backlog_goes(void)
+{
+	const struct kdbus_msg *held[BACKLOG];
+	struct kdbus_cmd_recv c;
+	struct peer a;
+
+	hello(&a);
+	fill(&a, held);
+	send_big(&a, 1);
+	for (int i = 0; i < BACKLOG; i++)
+		done(&a, held[i]);
+	/* it lies in front of what waits */
+	CHECK(memory_of(&a) >= BACKLOG * MESSAGE);
+	EQ(recv_flags(&a, KDBUS_RECV_DROP, 0, &c), 0);
+	CHECK(memory_of(&a) <= KEPT + SMALL);
+}
+
+/* One message at a time finds the memory of the last. */
+static void next_message_finds_it(void)
+{
+	struct peer a;
+	size_t before;
+
+	hello(&a);
+	send_big(&a, 1);
+	before = memory_of(&a);
+	CHECK(before >= MESSAGE);
+	for (int i = 0; i < 10; i++) {
+		done(&a, take_big(&a, 1));
+		EQ(memory_of(&a), before);
+		send_big(&a, 1);
+	}
+}
+
+/* Nobody who looks at the pool while memory goes sees anything but bytes. */
+static void *look(void *data)
+{
+	const struct peer *peer = data;
+	volatile uint8_t sum = 0;
+
+	for (;;) {
+		pthread_testcancel();
+		for (size_t i = 0; i < POOL; i += 4096)
+			sum += ((const volatile uint8_t *)peer->pool)[i];
+	}
+	return NULL;
+}
+
+static void looked_at_meanwhile(void)
+{
+	const struct kdbus_msg *held[BACKLOG];
+	pthread_t thread;
+	struct peer a;
+
+	hello(&a);
+	EQ(pthread_create(&thread, NULL, look, &a), 0);
+	for (int round = 0; round < 5; round++) {
+		fill(&a, held);
+		for (int i = 0; i < BACKLOG; i++)
+			done(&a, held[i]);
+	}
+	EQ(pthread_cancel(thread), 0);
+	EQ(pthread_join(thread, NULL), 0);
+}
+
 static const struct test tests[] = {
 	{ "the pool is never writable (§14.1)", never_writable },
 	{ "the pool is unmapped while slices are busy (§14.2)", unmapped_while_busy },
 	{ "memory of messages is charged to the receiver (§14.4)", charged_to_the_receiver },
+	{ "what a backlog leaves is given back (§14.2)", backlog_goes },
+	{ "what is left of a backlog that is dropped, too", dropped_backlog_goes },
+	{ "a message finds the memory of the one before", next_message_finds_it },
+	{ "memory goes while somebody looks at it", looked_at_meanwhile },
 	{ NULL, NULL },
 };
 
