@@ -572,8 +572,8 @@ static void want_refused(struct libkdbus *h, const struct native_send *how, cons
 	const struct kdbus_msg *msg;
 	struct dbusp_header header;
 
-	assert_int_equal(native_send(h, how, data, len), native_on_module() ? 0 : -EBADMSG);
-	if (!native_on_module() || !(how->flags & KDBUS_MSG_EXPECT_REPLY))
+	assert_int_equal(native_send(h, how, data, len), own_bus_on_module() ? 0 : -EBADMSG);
+	if (!own_bus_on_module() || !(how->flags & KDBUS_MSG_EXPECT_REPLY))
 		return;
 	msg = native_next(h);
 	assert_int_equal(msg->cookie_reply, how->cookie);
@@ -649,7 +649,7 @@ static void test_native_monitor(void **state)
 	peer_signal(&p, NULL, PATH, IFACE, "Changed", "s", "news");
 	msg = native_next_said(h);
 	assert_int_equal(msg->src_id, native_id_of(&p));
-	if (!native_on_module()) {
+	if (!own_bus_on_module()) {
 		assert_int_equal(msg->dst_id, native_id_of(&callee));
 		assert_string_equal(native_text(h, msg, &header), "question");
 		libkdbus_done(h, msg);
@@ -697,13 +697,13 @@ static void test_classic_service_of_an_activator(void **state)
 			 0);
 	peer_driver(&service, "RequestName", "su", NAME, 0);
 	/* The module tells of the new owner; what the daemon makes of it comes first. */
-	if (native_on_module())
+	if (own_bus_on_module())
 		want_driver_signal(&service, "NameAcquired", NAME, NULL, NULL);
 	want_call(&service, "Say", &first);
 	want_call(&service, "Say", &second);
 	assert_string_equal(got_string(&first), "first");
 	assert_string_equal(got_string(&second), "second");
-	if (!native_on_module())
+	if (!own_bus_on_module())
 		want_driver_signal(&service, "NameAcquired", NAME, NULL, NULL);
 	want_u32(&service, service.serial, 1);
 	peer_return(&service, &first, "s", "one");

@@ -91,7 +91,7 @@ static void await_hang_up(int fd)
 	assert_int_equal(poll(&pfd, 1, PEER_PATIENCE_MS), 1);
 }
 
-/* More than the daemon takes at once, on the socket of native clients */
+/* More than the daemon takes at once, on the socket of native clients; the module has none */
 static void test_on_a_native_socket(void **state)
 {
 	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -224,6 +224,13 @@ int main(void)
 		cmocka_unit_test(test_many_at_once),
 		cmocka_unit_test(test_in_a_refused_socket),
 	};
+	const struct CMUnitTest on_the_module[] = {
+		cmocka_unit_test(test_on_a_classic_socket),
+		cmocka_unit_test(test_many_at_once),
+		cmocka_unit_test(test_in_a_refused_socket),
+	};
 
+	if (own_bus_on_module())
+		return cmocka_run_group_tests(on_the_module, NULL, NULL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -255,6 +255,30 @@ static void test_what_was_taken_stays_taken(void **state)
 	peer_close(&p);
 }
 
+/*
+ * In the module, where a message goes is settled when it is sent: what an owner has not read when
+ * it goes ends as what it has not answered (§1.8).
+ */
+static void test_on_the_module(void **state)
+{
+	struct libkdbus *old = native_join(), *next = native_join();
+	uint32_t serials[CALLS];
+	int i;
+
+	WITH(p);
+	assert_int_equal(libkdbus_acquire(old, NAME, 0, NULL), 0);
+	assert_int_equal(libkdbus_acquire(next, NAME, KDBUS_NAME_QUEUE, NULL), 0);
+	call_all(&p, serials);
+	libkdbus_close(old);
+	for (i = 0; i < CALLS; i++)
+		want_error(&p, serials[i], ERROR_NAME("NoReply"));
+	call_all(&p, serials);
+	serve_native(next);
+	want_answers(&p, serials);
+	libkdbus_close(next);
+	peer_close(&p);
+}
+
 /* Nor is anything started for it: whoever asks again may start it. */
 static void test_to_nobody(void **state)
 {
@@ -351,6 +375,15 @@ int main(void)
 		cmocka_unit_test(test_of_nobody),
 		cmocka_unit_test(test_with_a_descriptor),
 	};
+	const struct CMUnitTest on_the_module[] = {
+		cmocka_unit_test(test_owner_gives_it_back),
+		cmocka_unit_test(test_owner_is_replaced),
+		cmocka_unit_test(test_on_the_module),
+		cmocka_unit_test(test_to_nobody),
+		cmocka_unit_test(test_of_nobody),
+	};
 
+	if (own_bus_on_module())
+		return cmocka_run_group_tests(on_the_module, start, stop);
 	return cmocka_run_group_tests(tests, start, stop);
 }

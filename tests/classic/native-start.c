@@ -358,7 +358,7 @@ static void test_sender_leaves(void **state)
 	assert_int_equal(libkdbus_acquire(owner, "org.example.Leaves", 0, NULL), 0);
 	msg = native_next(owner);
 	/* In the module it is there as long as nobody has looked at it. */
-	if (native_on_module() && !strcmp(native_text(owner, msg, &header), "gone")) {
+	if (own_bus_on_module() && !strcmp(native_text(owner, msg, &header), "gone")) {
 		libkdbus_done(owner, msg);
 		msg = native_next(owner);
 	}
@@ -396,16 +396,16 @@ static void test_refused_at_once(void **state)
 	/* On a bus of the module a message waits at an activator, and is refused from there. */
 	assert_int_equal(send_flags(h, "org.example.Missing", "Echo", 1, "hello",
 				    KDBUS_MSG_EXPECT_REPLY | KDBUS_MSG_NO_AUTO_START),
-			 native_on_module() ? -EADDRNOTAVAIL : -ESRCH);
+			 own_bus_on_module() ? -EADDRNOTAVAIL : -ESRCH);
 	assert_int_equal(send_call(h, "org.example.Forbidden", 1, "hello"),
-			 native_on_module() ? 0 : -EPERM);
-	if (native_on_module())
+			 own_bus_on_module() ? 0 : -EPERM);
+	if (own_bus_on_module())
 		want_bus_error(h, 1, ERROR_NAME("AccessDenied"));
 	how.cookie = 2;
-	how.flags = native_on_module() ? KDBUS_MSG_EXPECT_REPLY : 0;
+	how.flags = own_bus_on_module() ? KDBUS_MSG_EXPECT_REPLY : 0;
 	assert_int_equal(native_send(h, &how, "no D-Bus message", 16),
-			 native_on_module() ? 0 : -EBADMSG);
-	if (native_on_module())
+			 own_bus_on_module() ? 0 : -EBADMSG);
+	if (own_bus_on_module())
 		want_bus_error(h, 2, ERROR_NAME("InconsistentMessage"));
 	libkdbus_close(h);
 }
@@ -430,7 +430,7 @@ static void test_limits(void **state)
 	struct dbusp_header header;
 	const struct kdbus_msg *msg;
 
-	if (native_on_module()) {
+	if (own_bus_on_module()) {
 		test_limits_of_module();
 		return;
 	}

@@ -163,13 +163,6 @@ const struct kdbus_msg *native_next_said(struct libkdbus *h)
 	return msg;
 }
 
-bool native_on_module(void)
-{
-	const char *engine = getenv("KDBUS_ENGINE");
-
-	return engine && !strcmp(engine, "kernel");
-}
-
 const char *native_text(struct libkdbus *h, const struct kdbus_msg *msg,
 			struct dbusp_header *ret_header)
 {

@@ -34,8 +34,6 @@ struct native_send {
 };
 
 int native_send(struct libkdbus *h, const struct native_send *s, const void *data, size_t len);
-/* Is the bus one of the module? */
-bool native_on_module(void);
 /* The next message, whatever it is */
 const struct kdbus_msg *native_next(struct libkdbus *h);
 /* The next message of a peer: what the bus itself tells is passed over. */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -37,11 +38,37 @@ static void write_config(const struct own_bus *bus, const char *config)
 	assert_int_equal(fclose(f), 0);
 }
 
+bool own_bus_on_module(void)
+{
+	const char *engine = getenv("KDBUS_ENGINE");
+
+	return engine && strcmp(engine, "kernel") == 0;
+}
+
+/* The daemon mounts it itself, if it may. */
+static void mount_domain(struct own_bus *bus)
+{
+	char domain[96];
+
+	snprintf(domain, sizeof(domain), "%s/domain", bus->folder);
+	assert_int_equal(mkdir(domain, 0755), 0);
+	assert_int_equal(mount("kdbusfs", domain, "kdbusfs", 0, NULL), 0);
+	bus->mounted = true;
+}
+
+static void unmount_domain(struct own_bus *bus)
+{
+	char domain[96];
+
+	snprintf(domain, sizeof(domain), "%s/domain", bus->folder);
+	assert_int_equal(umount2(domain, MNT_DETACH), 0);
+	bus->mounted = false;
+}
+
 static void run(const struct own_bus *bus, int print, unsigned int fd_limit, bool plain)
 {
 	const struct rlimit limit = { fd_limit, fd_limit };
 	const char *kdbusd = getenv("KDBUSD");
-	const char *engine = getenv("KDBUS_ENGINE");
 	char domain[96], config[96], address[32];
 
 	snprintf(domain, sizeof(domain), "--domain=%s/domain", bus->folder);
@@ -54,8 +81,9 @@ static void run(const struct own_bus *bus, int print, unsigned int fd_limit, boo
 		prctl(PR_CAPBSET_DROP, CAP_SYS_ADMIN);
 	}
 	if (kdbusd)
-		execl(kdbusd, "kdbusd", "--nofork", "--engine", engine ? engine : "user", domain,
-		      config, address, (char *)NULL);
+		execl(kdbusd, "kdbusd", "--nofork", "--engine",
+		      own_bus_on_module() ? "kernel" : "user", domain, config, address,
+		      (char *)NULL);
 	_exit(127);
 }
 
@@ -71,6 +99,9 @@ static void start(struct own_bus *bus, const char *config, unsigned int fd_limit
 		 tmp && strlen(tmp) < 50 ? tmp : P_tmpdir);
 	assert_non_null(mkdtemp(bus->folder));
 	write_config(bus, config);
+	bus->mounted = false;
+	if (plain && own_bus_on_module())
+		mount_domain(bus);
 	snprintf(bus->native, sizeof(bus->native), "%s/domain/%u-user/bus", bus->folder,
 		 (unsigned int)geteuid());
 	snprintf(address, sizeof(address), "unix:path=%s/bus", bus->folder);
@@ -106,6 +137,8 @@ int own_bus_stop(struct own_bus *bus)
 
 	kill(bus->pid, SIGTERM);
 	assert_int_equal(waitpid(bus->pid, &status, 0), bus->pid);
+	if (bus->mounted)
+		unmount_domain(bus);
 	nftw(bus->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 	return status;
 }

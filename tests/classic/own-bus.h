@@ -3,12 +3,14 @@
 #ifndef TESTS_CLASSIC_OWN_BUS_H
 #define TESTS_CLASSIC_OWN_BUS_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct own_bus {
 	pid_t pid;
 	char folder[72];
 	char native[128]; /* node of its bus, for libkdbus */
+	bool mounted; /* its domain, by the test */
 };
 
 /*
@@ -20,6 +22,8 @@ struct own_bus {
 void own_bus_start(struct own_bus *bus, const char *config, unsigned int fd_limit);
 /* The same without the privilege to go beyond limits of the kernel, even as root */
 void own_bus_start_plain(struct own_bus *bus, const char *config, unsigned int fd_limit);
+/* Whether it is a bus of the module: KDBUS_ENGINE says so. */
+bool own_bus_on_module(void);
 /* Returns its exit status. */
 int own_bus_stop(struct own_bus *bus);
 

@@ -293,8 +293,10 @@ static bool name_machine(void)
 
 int main(void)
 {
-	static const char *const on_a_bus[] = { "driver", "handshake", "malformed", "routing",
-						"crowd" };
+	static const char *const on_a_bus[] = { "driver",   "handshake", "malformed", "routing",
+						"features", "hostile",	 "crowd" };
+	static const char *const with_its_own[] = { "bridge",	 "limits",    "closing",
+						    "hand-over", "in-flight", "module" };
 	size_t i;
 
 	signal(SIGPIPE, SIG_IGN);
@@ -302,10 +304,9 @@ int main(void)
 		return 1;
 	for (i = 0; i < sizeof(on_a_bus) / sizeof(on_a_bus[0]); i++)
 		run(on_a_bus[i], NULL, true);
-	run("bridge", NULL, false);
-	run("limits", NULL, false);
+	for (i = 0; i < sizeof(with_its_own) / sizeof(with_its_own[0]); i++)
+		run(with_its_own[i], NULL, false);
 	run("native-start", "/bin/echo-gdbus", false);
-	run("module", NULL, false);
 	pairs();
 	command_lines();
 	/* It takes memory that is counted after the tests. */

@@ -7,15 +7,18 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/io.h>
+#include <sys/ioctl.h>
 #include <sys/klog.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -95,6 +98,17 @@ static void set_environment(void)
 	/* fewer than on a real machine */
 	setenv("KDBUS_TORTURE_KILLS", "100", 1);
 	setenv("CMOCKA_MESSAGE_OUTPUT", "TAP", 1);
+}
+
+/* Some tests have sockets to themselves. */
+static void bring_loopback_up(void)
+{
+	struct ifreq lo = { .ifr_name = "lo", .ifr_flags = IFF_UP };
+	int sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (ioctl(sock, SIOCSIFFLAGS, &lo))
+		fail("bring the loopback device up");
+	close(sock);
 }
 
 static int by_name(const struct dirent **a, const struct dirent **b)
@@ -215,6 +229,7 @@ int main(void)
 	mount_at("sysfs", "/sys");
 	mount_at("debugfs", "/sys/kernel/debug");
 	mount_at("tmpfs", "/tmp");
+	bring_loopback_up();
 	leaks_start();
 	test();
 	print_log();
