@@ -7,7 +7,8 @@
  *
  * 1. A pool is the client's own memory and its size the client's own claim; what waits in front of
  *    it is the daemon's. So besides the shares of core/quota.h there is a bound for each uid:
- *    ACCOUNT_BYTES_MAX of messages that wait for clients of that uid, or that they hand back.
+ *    ACCOUNT_BYTES_MAX of messages that wait for clients of that uid, that they hand back, or that
+ *    they have sent to services that are still to be started.
  * 2. Handles of other uids than the daemon's own and root are bounded, connected or not: nobody
  *    can use up the daemon's descriptors for everybody else.
  * 3. Handles that have become nothing yet are bounded for every uid: who only connects, and does so

@@ -21,6 +21,7 @@ struct daemon;
 struct account;
 struct policy_view;
 struct reading;
+struct waiter;
 
 enum peer_kind {
 	PEER_NATIVE,
@@ -41,6 +42,7 @@ enum peer_kind {
  * @waiting:	names it waits for, where @conn has only those it owns; or NULL
  * @starting, @starting_fds: bytes and descriptors of what it sent to services that are being
  *		started (classic/activate.c)
+ * @starts:	what they are of; NULL: nothing
  */
 #define PEER_FIELDS                       \
 	struct core_conn conn;            \
@@ -58,7 +60,8 @@ enum peer_kind {
 	struct list_head owed;            \
 	struct core_name_holder *waiting; \
 	size_t starting;                  \
-	unsigned int starting_fds
+	unsigned int starting_fds;        \
+	struct waiter *starts
 
 /**
  * struct peer - what both kinds begin with: see PEER_FIELDS

@@ -17,45 +17,80 @@
 void waiter_add(struct activation *a, struct waiter *w, struct peer *from)
 {
 	w->from = from;
+	w->next_of_from = from->starts;
+	if (from->starts)
+		from->starts->link_of_from = &w->next_of_from;
+	w->link_of_from = &from->starts;
+	from->starts = w;
 	from->starting += w->held;
 	from->starting_fds += w->held_fds;
 	list_add_tail(&w->entry, &a->waiters);
 }
 
-static bool add_classic(struct activation *a, struct cpeer *from, const struct cmsg *m, bool start)
+static struct cbuf *copy_of(const struct cmsg *m)
+{
+	struct cbuf *buf = cbuf_new(m->header.frame.total_len);
+
+	if (!buf)
+		return NULL;
+	memcpy(buf->data, m->raw, m->header.frame.header_len);
+	memcpy(buf->data + m->header.frame.header_len, m->body, m->header.frame.body_len);
+	return buf;
+}
+
+/* As of what waits for a peer (output.c), each gets half of what others of its user leave. */
+static int hold(struct cpeer *from, size_t bytes)
+{
+	size_t others = from->account->bytes - from->starting;
+
+	if (others >= ACCOUNT_BYTES_MAX ||
+	    from->starting + bytes > (ACCOUNT_BYTES_MAX - others) / 2)
+		return -ENOBUFS;
+	return account_hold(from->account, bytes);
+}
+
+/* -ENOBUFS: too much is held for its user; -ENOMEM */
+static int add_classic(struct activation *a, struct cpeer *from, const struct cmsg *m, bool start)
 {
 	struct waiter *w = calloc(1, sizeof(*w));
-	size_t size = m->header.frame.total_len;
+	int r;
 
 	if (!w)
-		return false;
+		return -ENOMEM;
 	w->start = start;
 	w->serial = m->header.frame.serial;
 	w->quiet = m->header.frame.flags & DBUSP_NO_REPLY_EXPECTED;
-	if (!start) {
-		w->message = cbuf_new(size);
-		if (!w->message) {
-			free(w);
-			return false;
-		}
-		memcpy(w->message->data, m->raw, m->header.frame.header_len);
-		memcpy(w->message->data + m->header.frame.header_len, m->body,
-		       m->header.frame.body_len);
-		w->fds = m->fds ? cfds_ref(m->fds) : NULL;
+	w->held = sizeof(*w) + (start ? 0 : m->header.frame.total_len);
+	r = hold(from, w->held);
+	if (r == 0 && !start) {
+		w->message = copy_of(m);
+		r = w->message ? 0 : -ENOMEM;
+		if (r < 0)
+			account_drop(from->account, w->held);
 	}
-	w->held = sizeof(*w) + (start ? 0 : size);
+	if (r < 0) {
+		free(w);
+		return r;
+	}
+	w->fds = start ? NULL : cfds_ref(m->fds);
 	w->held_fds = w->fds ? w->fds->n : 0;
 	waiter_add(a, w, &from->peer);
-	return true;
+	return 0;
 }
 
 static void waiter_free(struct classic *k, struct waiter *w)
 {
+	core_step();
 	w->from->starting -= w->held;
 	w->from->starting_fds -= w->held_fds;
+	*w->link_of_from = w->next_of_from;
+	if (w->next_of_from)
+		w->next_of_from->link_of_from = w->link_of_from;
 	list_del(&w->entry);
 	if (w->native)
 		k->carrier->waiter_free(w);
+	else
+		account_drop(w->from->account, w->held);
 	cbuf_unref(w->message);
 	cfds_unref(w->fds);
 	free(w);
@@ -194,6 +229,13 @@ const char *waiter_limit(const struct classic *k, const struct peer *from, size_
 									   NULL;
 }
 
+static void refuse_more(struct cpeer *from, const struct cmsg *m, const char *limit, long max)
+{
+	driver_error(from, m, DBUS_ERROR("LimitsExceeded"),
+		     "Too much of \"%s\" waits for services that are being started (%s=%ld)",
+		     from->name, limit, max);
+}
+
 static bool has_room(struct cpeer *from, const struct cmsg *m)
 {
 	size_t size = sizeof(struct waiter) + m->header.frame.total_len;
@@ -202,10 +244,7 @@ static bool has_room(struct cpeer *from, const struct cmsg *m)
 
 	name = waiter_limit(from->classic, &from->peer, size, m->fds ? m->fds->n : 0, &max);
 	if (name)
-		driver_error(from, m, DBUS_ERROR("LimitsExceeded"),
-			     "Too much of \"%s\" waits for services that are being started "
-			     "(%s=%ld)",
-			     from->name, name, max);
+		refuse_more(from, m, name, max);
 	return !name;
 }
 
@@ -287,13 +326,17 @@ static void join(struct cpeer *from, struct cmsg *m, const struct service_file *
 		refuse(from, m, service->name, r);
 		return;
 	}
-	if (!add_classic(a, from, m, start)) {
-		refuse_memory(from, m);
-		if (list_empty(&a->waiters))
-			activation_free(a);
+	r = add_classic(a, from, m, start);
+	if (r == 0) {
+		begin(a, service);
 		return;
 	}
-	begin(a, service);
+	if (r == -ENOBUFS)
+		refuse_more(from, m, "bytes of its user", ACCOUNT_BYTES_MAX);
+	else
+		refuse_memory(from, m);
+	if (list_empty(&a->waiters))
+		activation_free(a);
 }
 
 bool activate_for_message(struct cpeer *from, struct cmsg *m)
@@ -347,17 +390,8 @@ void activate_owned(struct classic *k, const char *name, struct peer *owner)
 
 void activate_end(struct classic *k, struct peer *p)
 {
-	struct waiter *w, *next;
-	struct activation *a;
-
-	if (!p->starting)
-		return;
-	list_for_each_entry(a, &k->activations->list, entry) {
-		list_for_each_entry_safe(w, next, &a->waiters, entry) {
-			if (w->from == p)
-				waiter_free(k, w);
-		}
-	}
+	while (p->starts)
+		waiter_free(k, p->starts);
 }
 
 int activations_init(struct classic *k)

@@ -12,7 +12,8 @@
  *    who asks starts it anew.
  * 3. A program that ends with status 0 may have left a daemon behind: the wait goes on.
  * 4. The policy is asked before anything is started or held, and again at the delivery.
- * 5. What waits counts against its sender (max_incoming_bytes), and ends with him.
+ * 5. What waits counts against its sender (max_incoming_bytes) and the account of his user, and
+ *    ends with him.
  * 6. Native peers may start services, too. Until the name has an owner a *stand-in* is the other
  *    end of their calls: a connection nobody can see or talk to. Then the calls move to the owner,
  *    as they do between an activator and an owner (ABI 10.6), before the messages; if the service
@@ -65,7 +66,7 @@ void activate_begin(struct classic *k);
  */
 void activate_owned(struct classic *k, const char *name, struct peer *owner);
 
-/* A peer has gone: what it had waiting is dropped. */
+/* A peer has gone: what it had waiting is dropped, whatever others have. */
 void activate_end(struct classic *k, struct peer *p);
 
 #endif

@@ -22,6 +22,7 @@ enum {
  * struct waiter - somebody who waits for an activation
  * @entry:   in activation.waiters, in the order in which they asked
  * @from:    who
+ * @next_of_from, @link_of_from: in peer.starts of @from
  * @native:  of a native peer: what its carrier has of it
  * @serial:  of his call or message
  * @start:   it is a StartServiceByName, and nothing else is held
@@ -33,6 +34,7 @@ enum {
 struct waiter {
 	struct list_head entry;
 	struct peer *from;
+	struct waiter *next_of_from, **link_of_from;
 	void *native;
 	uint32_t serial;
 	bool start;
