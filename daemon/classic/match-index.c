@@ -23,19 +23,18 @@ static const struct {
 };
 #define N_TEXTS (sizeof(texts) / sizeof(texts[0]))
 
-/* The bit for a condition on an argument; 0: rules of this shape are not filed by that. */
-static uint16_t what_arg(const struct dbusp_match_arg *arg, uint16_t shape)
+/* The bit for a condition on an argument */
+static uint16_t what_arg(const struct dbusp_match_arg *arg)
 {
 	if (arg->kind == DBUSP_ARG_PATH)
 		return BY_ARG_PATH;
 	if (arg->kind == DBUSP_ARG_EQUAL)
 		return arg->index ? BY_ARG : BY_ARG0;
-	/* Two kinds of prefix at once would be a product. */
-	return shape & BY_PATH_PREFIX ? 0 : BY_ARG0_PREFIX;
+	return BY_ARG0_PREFIX;
 }
 
 /* One is enough to tell most rules apart: that one which a message is asked about most cheaply. */
-static uint16_t choose_arg(const struct dbusp_match *match, uint16_t shape, unsigned int *ret_arg)
+static uint16_t choose_arg(const struct dbusp_match *match, unsigned int *ret_arg)
 {
 	static const uint16_t order[] = { BY_ARG0, BY_ARG, BY_ARG0_PREFIX, BY_ARG_PATH };
 	unsigned int i, j;
@@ -43,7 +42,7 @@ static uint16_t choose_arg(const struct dbusp_match *match, uint16_t shape, unsi
 	*ret_arg = 0;
 	for (j = 0; j < sizeof(order) / sizeof(order[0]); j++)
 		for (i = 0; i < match->n_args; i++)
-			if (what_arg(&match->args[i], shape) == order[j]) {
+			if (what_arg(&match->args[i]) == order[j]) {
 				*ret_arg = i;
 				return order[j];
 			}
@@ -52,13 +51,15 @@ static uint16_t choose_arg(const struct dbusp_match *match, uint16_t shape, unsi
 
 static uint16_t shape_of(const struct dbusp_match *match, unsigned int *ret_arg)
 {
-	uint16_t shape = 0;
+	uint16_t shape = choose_arg(match, ret_arg);
 	size_t i;
 
+	if (match->type && match->keys & DBUSP_MATCH_EAVESDROP)
+		shape |= BY_TYPE;
 	for (i = 0; i < N_TEXTS; i++)
 		if (match->keys & texts[i].key)
 			shape |= texts[i].what;
-	return shape | choose_arg(match, shape, ret_arg);
+	return shape;
 }
 
 /* The text of a path is in the tree itself. */
@@ -80,6 +81,8 @@ static uint32_t key_of(const struct matches *m, const struct rule *rule)
 	uint32_t key = match_shape_key(rule->shape) + arg_part(m, rule);
 	size_t i;
 
+	if (rule->shape & BY_TYPE)
+		key += match_part(rule->match.type, BY_TYPE);
 	for (i = 0; i < N_TEXTS; i++)
 		if (rule->match.keys & texts[i].key)
 			key += match_part_of(m, dbusp_match_get(&rule->match, texts[i].key),
@@ -117,7 +120,7 @@ struct rule *match_rule_new(const struct matches *m, const struct dbusp_match *m
 	memset(rule, 0, offsetof(struct rule, match));
 	memcpy(&rule->match, match, dbusp_match_size(match));
 	rule->shape = shape;
-	rule->arg = arg;
+	rule->arg = (uint8_t)arg;
 	rule->key = key_of(m, rule);
 	return rule;
 }

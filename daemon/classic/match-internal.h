@@ -20,6 +20,8 @@ enum {
 	BY_ARG0_PREFIX = 1 << 7,
 	BY_ARG = 1 << 8,
 	BY_ARG_PATH = 1 << 9,
+	/* of a rule that eavesdrops: what is searched without those is signals anyway */
+	BY_TYPE = 1 << 10,
 };
 
 /**
@@ -36,8 +38,8 @@ struct rule {
 	struct cpeer *owner;
 	uint32_t key;
 	uint32_t count;
-	uint16_t shape : 10;
-	uint16_t arg : 6;
+	uint16_t shape;
+	uint8_t arg;
 	struct dbusp_match match;
 };
 

@@ -373,6 +373,8 @@ static void look_shape(struct search *s, uint16_t shape)
 
 	if (!concerns(s, shape))
 		return;
+	if (shape & BY_TYPE)
+		key += match_part(s->m->header.frame.type, BY_TYPE);
 	if (shape & BY_INTERFACE)
 		key += s->interface;
 	if (shape & BY_MEMBER)

@@ -6,14 +6,15 @@
  * match.h - which peers want a message: an index of exact match rules
  *
  * 1. A rule is filed once, under a key made of what in it a message either has or has not: sender,
- *    interface, member, path or path_namespace, destination, and one argument: its value, the
- *    namespace of the first, or a path. Which of those it is filed by is its *shape*; there are
- *    224, and a bus uses few.
+ *    interface, member, path or path_namespace, destination, the type if it eavesdrops, and
+ *    one argument: its value, the namespace of the first, or a path. Which of those it is filed by
+ *    is its *shape*; there are 480, and a bus uses few.
  * 2. A search makes one key for each shape in use and each way in which the message has it (the
  *    names that its sender and its recipient own, the prefixes of its path, the arguments that
  *    some rule is filed by), and looks at the rules under these keys only. So its cost does not
- *    depend on rules that do not concern the message. Where that makes more keys than there are
- *    rules it looks at all of them instead, once.
+ *    depend on rules that do not concern the message, but for those that only a second argument
+ *    tells from it. Where that makes more keys than there are rules it looks at all of them
+ *    instead, once.
  * 3. Paths in arguments match in both directions: a rule "/a/" the argument "/a/b", and a rule
  *    "/a/b" the argument "/a/". So these rules are in a tree, ordered by key and path, where what
  *    begins with an argument lies side by side.
@@ -42,7 +43,7 @@ enum {
 	N_MATCH_ARGS
 };
 
-#define MATCH_SHAPES 224
+#define MATCH_SHAPES 480
 
 /**
  * struct match_index - rules by key
@@ -57,7 +58,7 @@ struct match_index {
 	size_t n_buckets;
 	struct rb_root paths;
 	size_t n;
-	uint32_t n_of_shape[1024];
+	uint32_t n_of_shape[2048];
 	uint16_t shapes[MATCH_SHAPES];
 	unsigned int n_shapes;
 	struct match_args args[N_MATCH_ARGS];
