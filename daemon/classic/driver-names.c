@@ -55,16 +55,20 @@ static void reply_string(struct driver_call *call, const char *s)
 
 /* ---- signals ---- */
 
+/* What is said to one who has gone only monitors hear. */
 static void tell_one(struct peer *p, const char *member, const char *name)
 {
 	struct cpeer *c = p ? classic_peer(p) : NULL;
 	struct dbusp_build b;
 
-	if (!c || !cpeer_alive(c))
+	if (!c || (!cpeer_alive(c) && list_empty(&c->classic->monitors)))
 		return;
 	driver_signal_begin(c->classic, &b, CLASSIC_DRIVER, member, "s", cpeer_name(c));
 	dbusp_put_string(&b, name);
-	driver_signal_to(c, &b);
+	if (cpeer_alive(c))
+		driver_signal_to(c, &b);
+	else
+		driver_show(c->classic, &b, &c->peer);
 }
 
 static void tell_all(struct classic *k, const char *name, struct peer *before, struct peer *now)
@@ -209,6 +213,24 @@ static void refuse_more(struct driver_call *call, unsigned long max)
 		     call->from->name, max);
 }
 
+/* What the bus says, which on the module has a policy and limits of its own */
+static void refuse_name(struct driver_call *call, int error)
+{
+	struct cpeer *c = call->from;
+
+	if (error == -ENOMEM)
+		driver_error(c, call->m, DBUS_ERROR("NoMemory"), "Memory allocation failure");
+	else if (error == -E2BIG)
+		driver_error(c, call->m, DBUS_ERROR("LimitsExceeded"),
+			     "The bus lets a connection own no more names");
+	else if (error == -EPERM || error == -EACCES)
+		driver_error(c, call->m, DBUS_ERROR("AccessDenied"),
+			     "The bus does not let connection \"%s\" own the name", c->name);
+	else
+		driver_error(c, call->m, DBUS_ERROR("Failed"), "The bus does not give the name: %s",
+			     strerror(-error));
+}
+
 static void request_name(struct driver_call *call)
 {
 	struct dbusp_str name = driver_arg_string(call);
@@ -231,11 +253,8 @@ static void request_name(struct driver_call *call)
 	r = carrier->acquire(c, name.s, kdbus_flags(flags), &result);
 	if (r == 0 || r == -EEXIST)
 		reply_u32(call, r == 0 ? request_result(result, owned) : REQUEST_EXISTS);
-	else if (r == -E2BIG)
-		driver_error(c, call->m, DBUS_ERROR("LimitsExceeded"),
-			     "The bus lets a connection own no more names");
 	else
-		driver_error(c, call->m, DBUS_ERROR("NoMemory"), "Memory allocation failure");
+		refuse_name(call, r);
 }
 
 static bool may_release(struct driver_call *call, struct dbusp_str name)

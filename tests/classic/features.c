@@ -215,6 +215,49 @@ static void test_what_a_monitor_sees_is_what_was_sent(void **state)
 	peer_close(&p);
 }
 
+/* What a monitor sees next of the bus about a name is that. */
+static void want_shown(struct peer *m, const char *member, const char *name, struct got *g)
+{
+	for (;;) {
+		assert_true(peer_next(m, g));
+		if (g->h.member.s && !strncmp(g->h.member.s, "Name", 4) &&
+		    !strcmp(got_string(g), name))
+			break;
+		got_free(g);
+	}
+	assert_string_equal(g->h.member.s, member);
+}
+
+/* Who leaves loses its names one by one, as a monitor sees, though nobody is there to be told. */
+static void test_a_monitor_sees_who_leaves(void **state)
+{
+	static const char leaver[] = "org.example.Leaver";
+	const char *name;
+	uint32_t serial;
+	struct got g;
+	int i;
+
+	(void)state;
+	WITH(m);
+	WITH(p);
+	serial = peer_driver(&p, "RequestName", "su", leaver, 0);
+	want_driver_signal(&p, "NameAcquired", leaver, NULL, NULL);
+	want_u32(&p, serial, 1);
+	want_done(&m, become_monitor(&m));
+	peer_close(&p);
+	for (i = 0; i < 2; i++) {
+		name = i == 0 ? leaver : p.name;
+		want_shown(&m, "NameLost", name, &g);
+		assert_string_equal(g.h.destination.s, p.name);
+		got_free(&g);
+		want_shown(&m, "NameOwnerChanged", name, &g);
+		assert_string_equal(got_string(&g), p.name);
+		assert_string_equal(got_string(&g), "");
+		got_free(&g);
+	}
+	peer_close(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -223,6 +266,7 @@ int main(void)
 		cmocka_unit_test(test_interfaces_of_another_path),
 		cmocka_unit_test(test_labels_that_nobody_has),
 		cmocka_unit_test(test_a_monitor),
+		cmocka_unit_test(test_a_monitor_sees_who_leaves),
 		cmocka_unit_test(test_what_a_monitor_sees_is_what_was_sent),
 	};
 
