@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -13,6 +12,7 @@
 
 #include "classic/classic.h"
 #include "client.h"
+#include "random.h"
 
 static mode_t node_mode(u64 flags)
 {
@@ -157,9 +157,8 @@ static int new_bus(struct daemon *d, const struct core_bus_make *make, const str
 	bus->owner = owner;
 	bus->def.node.fd = -1;
 	INIT_LIST_HEAD(&bus->endpoints);
-	if (getrandom(random, sizeof(random), 0) != sizeof(random))
-		r = -EIO;
-	else
+	r = random_fill(random, sizeof(random));
+	if (r == 0)
 		r = core_bus_make(&d->core, &bus->core, make, creds->uid, creds->core.euid, random);
 	if (r < 0) {
 		free(bus);

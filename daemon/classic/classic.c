@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 
 #include "activate.h"
 #include "access.h"
 #include "carrier.h"
 #include "classic.h"
+#include "daemon/random.h"
 #include "driver.h"
 #include "input.h"
 #include "output.h"
@@ -49,20 +49,13 @@ static void make_guid(struct classic *k)
 		snprintf(k->guid + 2 * i, 3, "%02x", k->bus->core.id128[i]);
 }
 
-static int make_hash_key(struct classic *k)
-{
-	ssize_t n = getrandom(&k->hash_key, sizeof(k->hash_key), 0);
-
-	return n == (ssize_t)sizeof(k->hash_key) ? 0 : -EIO;
-}
-
 static int init(struct classic *k)
 {
 	bool more;
 	int r = make_buffers(k);
 
 	if (r == 0)
-		r = make_hash_key(k);
+		r = random_fill(&k->hash_key, sizeof(k->hash_key));
 	if (r == 0)
 		r = replies_init(k);
 	if (r == 0)

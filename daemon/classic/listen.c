@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "daemon/random.h"
 #include "dbus/address.h"
 #include "listen.h"
 
@@ -202,8 +202,9 @@ static int listen_in(struct classic *k, const char *dir)
 	size_t i;
 	int r;
 
-	if (getrandom(random, sizeof(random), 0) != sizeof(random))
-		return -EIO;
+	r = random_fill(random, sizeof(random));
+	if (r < 0)
+		return r;
 	for (i = 0; i < sizeof(random); i++)
 		name[i] = letters[random[i] % (sizeof(letters) - 1)];
 	name[i] = '\0';
