@@ -66,6 +66,13 @@ def qt(scratch):
     return [f'{scratch}/qt']
 
 
+def sdbus_cpp(scratch):
+    flags = compiled(['pkg-config', '--cflags', '--libs', 'sdbus-c++']).split()
+    source = os.path.join(FOLDER, 'sdbus-cpp.cc')
+    compiled(['g++', '-std=c++17', '-O1', '-pthread', source, *flags, '-o', f'{scratch}/sdbus-cpp'])
+    return [f'{scratch}/sdbus-cpp']
+
+
 def zbus(scratch):
     """With the crates that Debian packages, and no network."""
     folder = f'{scratch}/zbus'
@@ -83,9 +90,7 @@ def godbus(scratch):
     compiled(['/usr/bin/go', 'build', '-o', f'{scratch}/godbus', source], env=env)
     return [f'{scratch}/godbus']
 
-
-
-BUILD = {'qt': qt, 'zbus': zbus, 'godbus': godbus}
+BUILD = {'qt': qt, 'sdbus-cpp': sdbus_cpp, 'zbus': zbus, 'godbus': godbus}
 # -P: jeepney.py is not what it imports.
 SCRIPTS = {'.py': [sys.executable, '-P'], '.pl': ['/usr/bin/perl'], '.rb': ['/usr/bin/ruby']}
 
