@@ -19,6 +19,8 @@
 #define LIMIT	300 /* descriptors of the daemon, hence on their way of its user */
 #define AT_ONCE 100
 #define CALLS	10
+#define FILLER	16384 /* bytes, and how many of them are more than a lane holds */
+#define FILLERS 100
 
 static struct own_bus bus;
 
@@ -213,6 +215,53 @@ static void test_calls_to_a_native_peer(void **state)
 	peer_close(&p);
 }
 
+/* Messages of which a native peer that does not read has no room for all in its lane */
+static void fill_lane(struct peer *p, const char *to)
+{
+	const struct dbusp_desc desc = { .type = DBUSP_METHOD_CALL,
+					 .flags = DBUSP_NO_REPLY_EXPECTED,
+					 .path = DBUSP_STR(PATH),
+					 .interface = DBUSP_STR(IFACE),
+					 .member = DBUSP_STR("Note"),
+					 .destination = dbusp_str(to),
+					 .signature = DBUSP_STR("s") };
+	static char text[FILLER];
+	int i;
+
+	memset(text, 'x', sizeof(text) - 1);
+	for (i = 0; i < FILLERS; i++)
+		peer_send(p, desc, text);
+	ping(p);
+}
+
+/* A call that the bus has taken and keeps until there is room, and then cannot deliver */
+static void test_calls_that_wait_for_a_native_peer(void **state)
+{
+	struct libkdbus *h = native_join();
+	struct dbusp_header header;
+	uint32_t serial;
+	char name[32];
+	int i;
+
+	WITH(p);
+	native_name(h, name, sizeof(name));
+	fill_lane(&p, name);
+	serial = call_with_fd(&p, name);
+	want_nothing(&p);
+	crowd();
+	for (i = 0; i < FILLERS; i++) {
+		const struct kdbus_msg *msg = native_next_said(h);
+
+		native_text(h, msg, &header);
+		assert_string_equal(header.member.s, "Note");
+		libkdbus_done(h, msg);
+	}
+	want_error(&p, serial, ERROR_NAME("LimitsExceeded"));
+	clear();
+	libkdbus_close(h);
+	peer_close(&p);
+}
+
 /* It gets the error as an answer. */
 static void test_calls_of_a_native_peer(void **state)
 {
@@ -265,6 +314,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_answers_of_the_bus, start, stop),
 		cmocka_unit_test_setup_teardown(test_messages_without_an_answer, start, stop),
 		cmocka_unit_test_setup_teardown(test_calls_to_a_native_peer, start, stop),
+		cmocka_unit_test_setup_teardown(test_calls_that_wait_for_a_native_peer, start,
+						stop),
 		cmocka_unit_test_setup_teardown(test_calls_of_a_native_peer, start, stop),
 	};
 	const struct CMUnitTest on_the_module[] = {
