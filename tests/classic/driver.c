@@ -479,6 +479,23 @@ static void test_wrong_arguments(void **state)
 	peer_close(&p);
 }
 
+/* "Already running", as the specification has it; the reference looks for a service file first. */
+static void test_start_of_what_is_there(void **state)
+{
+	uint32_t serial;
+	WITH(p);
+
+	(void)state;
+	serial = peer_driver(&p, "StartServiceByName", "su", p.name, 0);
+	if (bus_is_reference())
+		want_error(&p, serial, ERROR_NAME("ServiceUnknown"));
+	else
+		want_u32(&p, serial, 2);
+	want_error(&p, peer_driver(&p, "StartServiceByName", "su", "org.example.Nobody", 0),
+		   ERROR_NAME("ServiceUnknown"));
+	peer_close(&p);
+}
+
 static void test_nobody_answers_who_expects_nothing(void **state)
 {
 	struct dbusp_desc call = { .type = DBUSP_METHOD_CALL,
@@ -560,6 +577,7 @@ int main(void)
 		cmocka_unit_test(test_id_is_stable),
 		cmocka_unit_test(test_unknown_methods),
 		cmocka_unit_test(test_wrong_arguments),
+		cmocka_unit_test(test_start_of_what_is_there),
 		cmocka_unit_test(test_nobody_answers_who_expects_nothing),
 		cmocka_unit_test(test_peer_interface),
 		cmocka_unit_test(test_introspection),

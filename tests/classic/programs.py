@@ -98,18 +98,11 @@ class Programs(Tests):
         watcher.close()
         return monitor
 
-    def emit(self):
-        return self.output('busctl', f'--address={self.bus.address}', 'call', NAME,
-                           *reversed(ECHO), 'Emit', 'u', '4711')
-
     def looks_on(self, what, command, done):
         """What a monitor writes is done at some time after a signal was sent."""
         monitor = self.look_on(*command)
         seen = b''
-        problems = []
-        status, text = self.emit()
-        if status:
-            problems.append(f'emit: {status} {text}')
+        problems = self.emit(NAME)
         while not problems and not done(seen):
             more = os.read(monitor.stdout.fileno(), 65536)
             if not more:
