@@ -8,17 +8,47 @@
 #include "client.h"
 #include "fds.h"
 
-/* Is the part in use that is kept free? One look at a number while it never was. */
-static bool is_short(struct daemon *d)
+/* As many as come at once; of few, the part that is kept free. */
+static unsigned int at_once(const struct daemon *d)
 {
-	int fd;
+	return min(d->fd_limit - (unsigned int)fds_for_messages(d), (unsigned int)FDS_AT_ONCE);
+}
 
+/* Is there room for those in the part that is kept free? What is open there begins with it. */
+static bool is_kept_free(const struct daemon *d)
+{
+	const unsigned int from = (unsigned int)fds_for_messages(d);
+	unsigned int spare = d->fd_limit - from - at_once(d), fd;
+
+	for (fd = from; fd < d->fd_limit; fd++)
+		if (fcntl((int)fd, F_GETFD) >= 0 && !spare--)
+			return false;
+	return true;
+}
+
+/* Anywhere: what is taken up there now was sent before. */
+static bool has_room(const struct daemon *d)
+{
+	int fds[FDS_AT_ONCE];
+	unsigned int n = 0, i;
+
+	while (n < at_once(d)) {
+		fds[n] = fcntl(d->epoll, F_DUPFD_CLOEXEC, 0);
+		if (fds[n] < 0)
+			break;
+		n++;
+	}
+	for (i = 0; i < n; i++)
+		close(fds[i]);
+	return n == at_once(d);
+}
+
+/* Is the part in use that is kept free? One look at a number while it never was. */
+static bool is_in_use(struct daemon *d)
+{
 	if (reaper_highest(d->reaper) < fds_for_messages(d))
 		return false;
-	fd = fcntl(d->epoll, F_DUPFD_CLOEXEC, 0);
-	if (fd >= 0)
-		close(fd);
-	if (fd < 0 || fd >= fds_for_messages(d))
+	if (!is_kept_free(d))
 		return true;
 	reaper_forget_highest(d->reaper);
 	return false;
@@ -34,7 +64,7 @@ static bool has_fds(int sock, struct iovec *iov, size_t n)
 
 bool fds_lack_room(struct daemon *d, int sock, struct iovec *iov, size_t n)
 {
-	if (!is_short(d) || !has_fds(sock, iov, n))
+	if (!is_in_use(d) || !has_fds(sock, iov, n) || has_room(d))
 		return false;
 	log_about((uid_t)-1, "no descriptors left for what clients send (limit %u)", d->fd_limit);
 	return true;

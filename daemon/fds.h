@@ -11,9 +11,10 @@
  * 1. Where clients come in above fds_for_clients() they are refused.
  * 2. Whoever sends some that arrive above fds_for_messages() loses its connection; there is room
  *    for as many as come at once even then.
- * 3. From then on, until there is room below again, what has descriptors is not received at all:
- *    it stays in the socket, and whoever sent it loses its connection. What was received before
- *    may stay open for as long as somebody likes.
+ * 3. From then on, until that part is free again, what has descriptors is received only where there
+ *    is room for as many as come at once: else it stays in the socket, and whoever sent it loses
+ *    its connection. What was received before may stay open for as long as somebody likes, also
+ *    in that part when there is room below it.
  */
 
 #include <sys/uio.h>

@@ -5,6 +5,7 @@
  * it is not stopped by the next. (That one keeps nobody from being served:
  * tests/classic/closing.c.)
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -12,6 +13,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/fsuid.h>
 #include <sys/resource.h>
@@ -35,7 +37,7 @@
 
 struct fixture {
 	struct libkdbus_daemon *daemon;
-	struct lingering files[MANY + 1];
+	struct lingering files[MANY + 2];
 	unsigned int n;
 };
 
@@ -100,10 +102,10 @@ static int raw_connect_as(const struct fixture *f, uid_t uid)
 }
 
 /*
- * No request that there is, with @n times a descriptor that is closed here: before the daemon has
- * closed it, or who lingers would be we.
+ * No request that there is, with @n - 1 times a descriptor and then @last, which are closed here:
+ * before the daemon has closed them, or who lingers would be we.
  */
-static void give_files(const struct fixture *f, int sock, int fd, unsigned int n)
+static void give_files_and(const struct fixture *f, int sock, int fd, unsigned int n, int last)
 {
 	pid_t daemon = libkdbus_daemon_pid(f->daemon);
 	union {
@@ -123,11 +125,18 @@ static void give_files(const struct fixture *f, int sock, int fd, unsigned int n
 	head->cmsg_type = SCM_RIGHTS;
 	head->cmsg_len = CMSG_LEN(n * sizeof(int));
 	for (i = 0; i < n; i++)
-		memcpy(CMSG_DATA(head) + i * sizeof(int), &fd, sizeof(int));
+		memcpy(CMSG_DATA(head) + i * sizeof(int), i < n - 1 ? &fd : &last, sizeof(int));
 	assert_int_equal(helper_halt(daemon), 0);
 	assert_int_equal(sendmsg(sock, &msg, MSG_NOSIGNAL), sizeof(text));
 	close(fd);
+	if (last != fd)
+		close(last);
 	assert_int_equal(helper_go_on(daemon), 0);
+}
+
+static void give_files(const struct fixture *f, int sock, int fd, unsigned int n)
+{
+	give_files_and(f, sock, fd, n, fd);
 }
 
 /* The other end of @fd is closed. */
@@ -194,6 +203,43 @@ static void the_daemon_ends_all_the_same(void **state)
 	f->daemon = libkdbus_daemon_stop(f->daemon);
 }
 
+/* How many descriptors the daemon has */
+static unsigned int count_open(const struct fixture *f)
+{
+	unsigned int n = 0;
+	char path[64];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)libkdbus_daemon_pid(f->daemon));
+	dir = opendir(path);
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n - 2;
+}
+
+/*
+ * A little room below what is kept free, where files are still open: @sock has more than there is
+ * room for altogether, and the one that does not fit lingers.
+ */
+static void give_more_than_there_is_room_for(struct fixture *f, int sock)
+{
+	struct lingering *l = &f->files[f->n];
+	unsigned int before = count_open(f);
+	int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+
+	/* Another one, that waited, is at close() instead: its number is free by then. */
+	assert_int_equal(lingering_release(&f->files[0]), 0);
+	while (count_open(f) == before)
+		poll(NULL, 0, 1);
+	assert_true(count_open(f) + AT_ONCE > LIMIT);
+	assert_int_equal(lingering_make(l), 0);
+	f->n++;
+	give_files_and(f, sock, fd, AT_ONCE, l->fd);
+	assert_ends(sock);
+}
+
 /*
  * All who close for this user are stuck, and more waits than the daemon may have open: what is sent
  * then finds no room, and would be closed by whoever receives it.
@@ -202,7 +248,7 @@ static void what_has_no_room_stops_nobody(void **state)
 {
 	struct fixture *f = needed(state);
 	struct kdbus_cmd cmd = { .size = sizeof(cmd) };
-	int socks[LIMIT / AT_ONCE + 1], last = raw_connect(f);
+	int socks[LIMIT / AT_ONCE + 1], last = raw_connect(f), more = raw_connect(f);
 	const unsigned int n = sizeof(socks) / sizeof(*socks);
 	struct libkdbus *h;
 	unsigned int i;
@@ -217,6 +263,7 @@ static void what_has_no_room_stops_nobody(void **state)
 		assert_ends(socks[i]);
 	}
 	give_lingering(f, last);
+	give_more_than_there_is_room_for(f, more);
 	assert_int_equal(libkdbus_command(h, KDBUS_CMD_BYEBYE, &cmd), 0);
 	/* It may end without being told that the daemon has seen it. */
 	while (f->n)
