@@ -122,7 +122,9 @@ bool lane_yield_due(const struct lane_spin *spin, uint64_t now)
 
 void lane_yield_end(struct lane_spin *spin, bool won, uint64_t now, uint64_t spent_ns)
 {
-	uint64_t cost = won ? spent_ns : LANE_YIELD_COST_NS;
+	uint64_t cost = !won			      ? LANE_YIELD_COST_NS :
+			spent_ns < LANE_YIELD_LOSS_NS ? spent_ns :
+							LANE_YIELD_LOSS_NS;
 
 	if (won && spent_ns <= LANE_YIELD_MAX_NS) {
 		if (spin->yield_credit_ns < LANE_YIELD_CREDIT_NS)

@@ -33,6 +33,7 @@
 #define LANE_YIELD_REST 200u
 #define LANE_YIELD_RESTS_MAX 5u
 #define LANE_YIELD_COST_NS 1000u /* of those in vain, and of the sleep that one saves */
+#define LANE_YIELD_LOSS_NS 10000000u /* at most: whole machines stand still at times */
 #define LANE_YIELD_CREDIT_NS 1000000u
 #define LANE_FUTEX_NS 10000000u
 

@@ -435,6 +435,18 @@ static void a_third_process_has_the_cpu_once_in_long(void **state)
 	assert_true(lost < now / 100);
 }
 
+/* As when the machine was suspended */
+static void a_stand_still_is_not_held_against_yielding_for_long(void **state)
+{
+	struct lane_spin spin;
+	unsigned int i;
+
+	lane_spin_init(&spin, LANE_SPIN_MAX_NS, 2);
+	for (i = 0; i < 20; i++)
+		lane_yield_end(&spin, true, 1, 3600000000000ULL);
+	assert_true(lane_yield_due(&spin, 100000000000ULL));
+}
+
 static void who_does_not_spin_does_not_yield(void **state)
 {
 	struct lane_spin spin;
@@ -465,6 +477,7 @@ int main(void)
 		cmocka_unit_test(a_yield_that_pays_goes_on),
 		cmocka_unit_test(a_yield_that_earns_nothing_is_given_up),
 		cmocka_unit_test(a_third_process_has_the_cpu_once_in_long),
+		cmocka_unit_test(a_stand_still_is_not_held_against_yielding_for_long),
 		cmocka_unit_test(who_does_not_spin_does_not_yield),
 	};
 
