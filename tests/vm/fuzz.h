@@ -27,6 +27,12 @@ struct fuzz_world {
 
 extern struct fuzz_world *fuzz_world;
 
+/* What varies in size has its room in struct buf: it may stand in the middle. */
+#ifdef __clang__
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wgnu-variable-sized-type-not-at-end"
+#endif
+
 /* Where a thread puts a command; others may write to it. Nothing is behind it. */
 struct fuzz_memory {
 	struct buf command;
@@ -41,6 +47,10 @@ struct fuzz {
 	struct buf command;
 	struct buf message;
 };
+
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
 
 /* What threads of a process share: descriptors, open or not, and their memory */
 extern int fuzz_fds[FUZZ_FDS];

@@ -275,12 +275,11 @@ static void next_message_finds_it(void)
 static void *look(void *data)
 {
 	const struct peer *peer = data;
-	volatile uint8_t sum = 0;
 
 	for (;;) {
 		pthread_testcancel();
 		for (size_t i = 0; i < POOL; i += 4096)
-			sum += ((const volatile uint8_t *)peer->pool)[i];
+			(void)((const volatile uint8_t *)peer->pool)[i];
 	}
 	return NULL;
 }
