@@ -28,6 +28,7 @@
 #define FDS_OURS     24 /* what lies above has been received, most likely */
 #define LIFE	     400 /* commands until a process is killed, on average */
 #define STUCK_MS     200 /* without a command: all wait for each other */
+#define SECONDS	     2900 /* only end a hang: as many commands as one likes take their time */
 #define CLOSED_EVERY 64
 
 struct fuzz_world *fuzz_world;
@@ -285,6 +286,7 @@ static void random_commands(void)
 	static struct fuzz f;
 	unsigned int which;
 
+	alarm(SECONDS);
 	CHECK(getrandom(&chance, sizeof(chance), 0) == sizeof(chance));
 	seed = from_environment("KDBUS_FUZZ_SEED", chance & 0xffffffff);
 	fuzz_world = mmap(NULL, sizeof(*fuzz_world), PROT_READ | PROT_WRITE,
