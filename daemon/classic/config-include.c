@@ -23,7 +23,7 @@ char *config_full_path(const struct config_reader *r, const char *name)
 	return n < 0 ? NULL : path;
 }
 
-static bool selinux_enabled(void)
+bool config_selinux_enabled(void)
 {
 	return access("/sys/fs/selinux/enforce", F_OK) == 0;
 }
@@ -132,7 +132,7 @@ bool config_include(struct config_reader *r, const char *name)
 	char *path;
 	bool ok;
 
-	if (r->include.if_selinux_enabled && !selinux_enabled())
+	if (r->include.if_selinux_enabled && !config_selinux_enabled())
 		return true;
 	path = r->include.selinux_root_relative ? selinux_path(name) : config_full_path(r, name);
 	if (!path)

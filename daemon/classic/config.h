@@ -196,4 +196,7 @@ int config_group_id(const char *group, gid_t *ret_gid);
  */
 bool config_user_at_console(uid_t uid);
 
+/* Whether the labels on this machine are those of SELinux: others have labels, too. */
+bool config_selinux_enabled(void);
+
 #endif

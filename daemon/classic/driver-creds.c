@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "carrier.h"
+#include "config.h"
 #include "driver.h"
 #include "output.h"
 #include "roster.h"
@@ -132,7 +133,7 @@ static void get_label(struct driver_call *call)
 
 	if (!find(call, "security context", &name, &f))
 		return;
-	label = label_of(f.sock);
+	label = config_selinux_enabled() ? label_of(f.sock) : NULL;
 	if (label) {
 		driver_reply_begin(call, &b, "ay");
 		dbusp_put_bytes(&b, label, strlen(label));

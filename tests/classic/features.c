@@ -75,7 +75,7 @@ static void test_interfaces_of_another_path(void **state)
 	peer_close(&p);
 }
 
-/* Where nobody audits, and nothing labels */
+/* Where nobody audits, and no label is one of SELinux: the debug kernel of tests/vm has others */
 static void test_labels_that_nobody_has(void **state)
 {
 	(void)state;
