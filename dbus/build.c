@@ -62,8 +62,7 @@ static uint8_t *append(struct dbusp_build *b, size_t align, size_t len)
 	}
 	if (at + len > b->size && grow(b, at + len) < 0)
 		return NULL;
-	while (b->len < at)
-		b->buf[b->len++] = 0;
+	memset(b->buf + b->len, 0, at - b->len);
 	b->len = at + len;
 	return b->buf + at;
 }

@@ -188,7 +188,7 @@ static void put_error_text(struct dbusp_build *b, const char *text)
 	size_t i;
 
 	if (!dbusp_utf8_valid(text, strlen(text))) {
-		for (i = 0; text[i] && i < sizeof(ascii) - 1; i++)
+		for (i = 0; i < sizeof(ascii) - 1 && text[i]; i++)
 			ascii[i] = (char)(text[i] & 0x80 ? '?' : text[i]);
 		ascii[i] = '\0';
 		text = ascii;

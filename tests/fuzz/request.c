@@ -17,6 +17,7 @@
 
 #define main kdbusd_main
 int kdbusd_main(int argc, char **argv);
+/* All but main() of it. NOLINTNEXTLINE(bugprone-suspicious-include) */
 #include "../../daemon/main.c"
 #undef main
 

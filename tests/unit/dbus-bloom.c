@@ -73,7 +73,7 @@ static void test_rules_pass(void **state)
 		"arg0namespace='a.b.c'",
 		"arg0path='a.b.c'",
 	};
-	struct filter f;
+	struct filter f = { .words = { 0 } };
 	size_t i;
 
 	(void)state;
@@ -102,7 +102,7 @@ static char *repeat(const char *part, size_t n, const char *end)
 static void test_long_text_passes(void **state)
 {
 	char *arg = repeat("ab.", 300, "end"), *path = repeat("/abc", 200, ""), *rule;
-	struct filter f;
+	struct filter f = { .words = { 0 } };
 
 	(void)state;
 	make_filter(&f, path, arg);
@@ -122,7 +122,7 @@ static void test_long_text_passes(void **state)
 /* What is behind the length of a rule makes no difference, so it need not be looked at. */
 static void test_what_no_rule_asks_for(void **state)
 {
-	struct filter one, other;
+	struct filter one = { .words = { 0 } }, other = { .words = { 0 } };
 	char *arg, *path;
 
 	(void)state;
